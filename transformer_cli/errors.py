@@ -1,0 +1,59 @@
+"""What can go wrong, as a small tree of exceptions.
+
+A ``TfmError`` is a message for a person: the command line prints it without a traceback and exits with
+``exit_code``. Everything else is a bug of ours and keeps its traceback.
+"""
+
+
+class TfmError(Exception):
+    """A message for the user: what happened, where, what was found and expected, how to mend it."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what, self.where, self.got, self.expected, self.hint = what, where, got, expected, hint
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """Return the message, one aspect a line; aspects that say nothing are left out."""
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        aspects = {"got": self.got, "expected": self.expected, "hint": self.hint}
+        return "\n".join([head, *(f"  {name}: {value}" for name, value in aspects.items() if value is not None)])
+
+
+class UserError(TfmError):
+    """The user can mend it: bad input, a bad setting, a missing file."""
+
+    exit_code = 2
+
+
+class ConfigError(UserError):
+    """A recipe or an override does not describe a valid experiment."""
+
+
+class DataError(UserError):
+    """A corpus, a tokenizer or an input file cannot be used."""
+
+
+class RunError(UserError):
+    """A run folder is missing, damaged, in the way, or does not fit the configuration."""
+
+
+class TrainingFailed(TfmError):
+    """The run stopped by itself: the numbers diverged, or memory or disk ran out."""
+
+
+class Interrupted(TfmError):
+    """A signal stopped the run after its state was saved; the exit code is 128 + the signal's number."""
+
+    def __init__(self, what: str, signal_number: int, *, hint: str | None = None) -> None:
+        super().__init__(what, hint=hint)
+        self.exit_code = 128 + signal_number
