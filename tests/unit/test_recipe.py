@@ -1,0 +1,132 @@
+"""Recipes: what is read, what is refused, and how the refusal reads."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.config import Config
+from transformer_cli.errors import ConfigError
+from transformer_cli.recipe import all_keys, load_recipe, to_yaml
+from transformer_cli.schema import schema_path, schema_text
+from transformer_cli.shipped import shipped_recipes
+
+MINIMAL = "data: {corpus: phrasebook}\ntrain: {max_steps: 10}\n"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path):
+    def write(text: str | bytes, *overrides: str) -> Config:
+        path = tmp_path / "r.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return load_recipe(str(path), overrides)
+
+    return write
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_every_shipped_recipe_loads_and_survives_a_round_trip(name: str, recipe) -> None:
+    config = load_recipe(name)
+    assert recipe(to_yaml(config)) == config
+    assert load_recipe(name.removesuffix(".yaml")) == config
+
+
+def test_base_recipe_shows_every_key() -> None:
+    import yaml
+
+    from transformer_cli.shipped import shipped
+
+    plain = yaml.safe_load((shipped("configs") / "base.yaml").read_text(encoding="utf-8"))
+    assert [f"{section}.{key}" for section, keys in plain.items() for key in keys] == all_keys()
+
+
+def test_schema_is_kept_in_step() -> None:
+    assert schema_path().read_text(encoding="utf-8") == schema_text()
+    assert json.loads(schema_text())["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "read", "value"),
+    [
+        (MINIMAL, ["train.lr=1e-4"], lambda c: c.train.lr, 1e-4),
+        ("data: {src_lang: no, train: {src: a, tgt: b}}\ntrain: {max_steps: 10}", [], lambda c: c.data.src_lang, "no"),
+        ("data: {src_lang: 010, train: {src: a, tgt: b}}\ntrain: {max_steps: 10}", [], lambda c: c.data.src_lang, "010"),
+        ("data: {src_lang: 1:30, train: {src: a, tgt: b}}\ntrain: {max_steps: 10}", [], lambda c: c.data.src_lang, "1:30"),
+        ("data: {train: {src: 2020-01-01, tgt: b}}\ntrain: {max_steps: 10}", [], lambda c: c.data.train.src, "2020-01-01"),
+        (MINIMAL, ["train.clip_norm=null"], lambda c: c.train.clip_norm, None),
+        (MINIMAL, ["model.bias=false"], lambda c: c.model.bias, False),
+        (MINIMAL, ["model.attention=naive"], lambda c: c.model.attention.cross, "naive"),
+        (MINIMAL, ["model.attention.cross=naive"], lambda c: (c.model.attention.cross, c.model.attention.encoder), ("naive", "sdpa")),
+        (MINIMAL, ["data.corpus=null", "data.train={tsv: a.tsv, tgt_column: 2}"], lambda c: (c.data.train.kind, c.data.train.tgt_column), ("tsv", 2)),
+        (MINIMAL, ["data.corpus=null", "data.train.src=[a, b]", "data.train.tgt=[c, d]"], lambda c: c.data.train.src, ["a", "b"]),
+        ("\ufeff" + MINIMAL, [], lambda c: c.train.max_steps, 10),
+    ],
+)  # fmt: skip
+def test_scalars_are_what_the_schema_says(recipe, text, overrides, read, value) -> None:
+    assert read(recipe(text, *overrides)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "parts"),
+    [
+        (MINIMAL + "  ", ["model.dmodel=64"], ["unknown key model.dmodel", "did you mean model.d_model?"]),
+        (MINIMAL, ["learning_rate=1"], ["unknown key learning_rate", "one of data, tokenizer, model, train, decode"]),
+        (MINIMAL, ["d_model=1"], ["unknown key d_model", "did you mean model.d_model?"]),
+        ("data: {corpus: phrasebook}\ntrain:\n  max_steps: 10\n  lrr: 3\n", [], ["r.yaml:4:3: unknown key train.lrr", "train.lr?"]),
+        ("data: {corpus: phrasebook}\ntrain:\n  max_steps: 10\n  lr: fast\n", [], ["r.yaml:4:3", "train.lr", "'fast'", "a valid number"]),
+        (MINIMAL, ["train.lr=-1"], ["-s train.lr=-1", "train.lr is not valid", "greater than 0"]),
+        (MINIMAL, ["train.lr=nan"], ["train.lr is not valid", "finite"]),
+        (MINIMAL, ["model.norm_placement=mid"], ["model.norm_placement", "'mid'", "'pre' or 'post'"]),
+        (MINIMAL, ["train.seed=1:30"], ["train.seed", "'1:30'", "a valid integer"]),
+        (MINIMAL, ["train.max_steps=1.5"], ["train.max_steps", "a valid integer"]),
+        (MINIMAL, ["model.bias=maybe"], ["model.bias", "a valid boolean"]),
+        (MINIMAL, ["train.lr"], ["cannot read the override 'train.lr'", "section.key=value"]),
+        (MINIMAL, ["train.lr=[1"], ["-s train.lr=[1", "is not YAML"]),
+        ("", [], ["r.yaml:1:1: is not a recipe", "an empty file"]),
+        ("# only a comment\n", [], ["is not a recipe", "an empty file"]),
+        ("- a\n- b\n", [], ["is not a recipe", "a top-level list"]),
+        ("text\n", [], ["is not a recipe", "a top-level text"]),
+        ("data:\n  a: 1\n b: 2\n", [], ["r.yaml:3:2: is not YAML", "indentation"]),
+        ("data:\n\ta: 1\n", [], ["r.yaml:2:1: is not YAML", "spaces, not tabs"]),
+        (MINIMAL + "data: {}\n", [], ["r.yaml:3:1: key data is given twice"]),
+        ("data: {corpus: phrasebook, corpus: null}\n", [], ["r.yaml:1:28: key data.corpus is given twice"]),
+        (b"data: \xff\n", [], ["is not UTF-8", "byte 6"]),
+        ("data: {corpus: phrasebook}\n", [], ["key train is missing"]),
+        ("data: 3\ntrain: {max_steps: 1}\n", [], ["r.yaml:1:1: data is not valid"]),
+    ],
+)  # fmt: skip
+def test_mistakes_name_place_value_and_remedy(recipe, text, overrides, parts) -> None:
+    with pytest.raises(ConfigError) as caught:
+        recipe(text, *overrides)
+    message = str(caught.value)
+    assert [part for part in parts if part not in message] == [], message
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "part"),
+    [
+        (["data.corpus=null"], "exactly one of corpus and train"),
+        (["data.train={src: a, tgt: b}"], "exactly one of corpus and train"),
+        (["data.dev={src: a, tgt: b}"], "corpus brings its own dev and test"),
+        (["data.tgt_lang=fr"], "corpus phrasebook has two different languages"),
+        (["data.tgt_lang=en"], "corpus phrasebook has two different languages"),
+        (["data.corpus=null", "data.train={src: a}"], "needs src and tgt"),
+        (["data.corpus=null", "data.train={tsv: a, src: b}"], "src cannot be combined with tsv"),
+        (["data.corpus=null", "data.train={tsv: a, src_column: en}"], "numbers, counted from 0"),
+        (["data.corpus=null", "data.train={src: a, tgt: b, split: train}"], "split cannot be combined with src/tgt"),
+        (["tokenizer.joint=false"], "model.tie_embeddings: all needs one vocabulary"),
+        (["tokenizer.joint=false", "model.tie_embeddings=none", "tokenizer.model=a.model"], "serves both sides"),
+        (["model.d_model=130"], "d_model 130 is not divisible by n_heads 4"),
+        (["model.d_model=9", "model.n_heads=3"], "sinusoidal positions need an even d_model"),
+        (["train.max_steps=null"], "at least one of max_steps, max_epochs and max_minutes"),
+    ],
+)
+def test_combinations_without_meaning_are_refused_by_name(recipe, overrides: list[str], part: str) -> None:
+    with pytest.raises(ConfigError, match=part.replace("(", r"\(")):
+        recipe(MINIMAL, *overrides)
+
+
+def test_an_unknown_recipe_lists_the_shipped_ones() -> None:
+    with pytest.raises(ConfigError, match=r"base\.yaml"):
+        load_recipe("no-such.yaml")

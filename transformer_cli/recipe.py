@@ -1,0 +1,191 @@
+"""From a YAML recipe and dotted overrides to a checked ``Config``.
+
+Scalars are read as text, so that the schema decides what they are: PyYAML alone would read ``no`` as False,
+``1e-4`` as text, ``1:30`` as 90 and ``010`` as 8. Errors name file, line and column.
+"""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from transformer_cli.config import Config
+from transformer_cli.errors import ConfigError
+from transformer_cli.shipped import shipped, shipped_recipes
+
+Path_ = tuple[str, ...]
+_NULLS = {"", "~", "null", "Null", "NULL"}
+
+
+def load_recipe(name: str, overrides: Iterable[str] = ()) -> Config:
+    """Load a recipe by path or shipped name and apply ``section.key=value`` overrides.
+
+    Raises:
+        ConfigError: the file is missing, is not a YAML mapping, or describes no valid experiment.
+    """
+    path = find_recipe(name)
+    values, places = read_yaml(path)
+    for override in overrides:
+        key, value = parse_override(override)
+        _assign(values, key, value)
+        places = {k: v for k, v in places.items() if k[: len(key)] != key} | {key: f"-s {override}"}
+    return validate(values, places, str(path))
+
+
+def find_recipe(name: str) -> Path:
+    """Return the recipe's file: a path as it is, else one of the shipped recipes, with or without ``.yaml``."""
+    candidates = [Path(name), shipped("configs") / name, shipped("configs") / f"{name}.yaml"]
+    found = next((path for path in candidates if path.is_file()), None)
+    if found is None:
+        raise ConfigError(
+            f"no recipe {name!r}",
+            expected=f"a path, or one of {', '.join(shipped_recipes())}",
+            hint="tfm init --src a.en --tgt a.de writes one for your own files",
+        )
+    return found
+
+
+def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Path_, str]]:
+    """Read a YAML mapping whose scalars stay text; return it with the place of every key."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    places: dict[Path_, str] = {}
+    values = _plain(_compose(text, str(path)), (), str(path), places)
+    if not isinstance(values, dict):
+        found = "an empty file" if values is None else f"a top-level {type(values).__name__.replace('str', 'text')}"
+        raise ConfigError(
+            "is not a recipe", where=f"{path}:1:1", got=found, expected="sections data, train, ... with keys"
+        )
+    return values, places
+
+
+def parse_override(text: str) -> tuple[Path_, Any]:
+    """Split ``section.key=value``; the value is YAML, so lists and mappings work."""
+    name, equals, value = text.partition("=")
+    key = tuple(name.strip().split("."))
+    if not equals or not all(key):
+        raise ConfigError(f"cannot read the override {text!r}", expected="section.key=value, e.g. train.lr=3e-4")
+    return key, _plain(_compose(value, f"-s {text}"), key, f"-s {text}", {})
+
+
+def to_yaml(config: Config) -> str:
+    """Write every key of a resolved configuration; ``load_recipe`` reads it back to an equal one."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def validate(values: dict[str, Any], places: dict[Path_, str], file: str) -> Config:
+    """Check plain values against the schema; every error names its place, value and what is allowed."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise _explain(error, places, file) from None
+
+
+def _compose(text: str, where: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
+        raise ConfigError(
+            f"is not YAML: {error.problem or error.context}", where=place, hint=_yaml_hint(error)
+        ) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"is not YAML: {str(error).splitlines()[0]}", where=where) from None
+
+
+def _yaml_hint(error: yaml.MarkedYAMLError) -> str:
+    tab = "\\t" in str(error.problem)
+    return "indent with spaces, not tabs" if tab else "check indentation, quotes and colons near that line"
+
+
+def _plain(node: yaml.Node | None, at: Path_, file: str, places: dict[Path_, str]) -> Any:
+    if node is None:
+        return None
+    if isinstance(node, yaml.ScalarNode):
+        return None if node.style is None and node.value in _NULLS else node.value
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*at, str(i)), file, places) for i, item in enumerate(node.value)]
+    mapping: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key, mark = str(key_node.value), key_node.start_mark
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}"
+        if key in mapping:
+            raise ConfigError(f"key {'.'.join((*at, key))} is given twice", where=place, hint="keep one of them")
+        places[(*at, key)] = place
+        mapping[key] = _plain(value_node, (*at, key), file, places)
+    return mapping
+
+
+def _assign(values: dict[str, Any], key: Path_, value: Any) -> None:
+    *parents, last = key
+    for parent in parents:
+        if not isinstance(values.get(parent), dict):
+            # A short form (`attention: sdpa`, `test: null`) gives way to the mapping that the override asks for.
+            values[parent] = (
+                dict.fromkeys(("encoder", "decoder", "cross"), values[parent]) if _is_short_form(values, parent) else {}
+            )
+        values = values[parent]
+    values[last] = value
+
+
+def _is_short_form(values: dict[str, Any], parent: str) -> bool:
+    return parent == "attention" and isinstance(values.get(parent), str)
+
+
+def _explain(error: ValidationError, places: dict[Path_, str], file: str) -> ConfigError:
+    first, *others = error.errors(include_url=False)
+    path = tuple(str(part) for part in first["loc"] if part not in ("str", "int", "list[str]"))
+    where = next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
+    name = ".".join(path) or "configuration"
+    more = f"{len(others)} more problem{'s' * (len(others) > 1)} follow this one" if others else None
+    if first["type"] == "extra_forbidden":
+        return ConfigError(f"unknown key {name}", where=where, expected=_nearest(path), hint=more)
+    if first["type"] == "missing":
+        return ConfigError(f"key {name} is missing", where=where, hint=more)
+    if first["type"] == "value_error":
+        return ConfigError(f"{name}: {first['ctx']['error']}", where=where, hint=more)
+    return ConfigError(
+        f"{name} is not valid", where=where, got=repr(first["input"]), expected=_allowed(first), hint=more
+    )
+
+
+def _allowed(detail: Any) -> str:
+    message: str = detail["msg"]
+    return (
+        message.removeprefix("Input should be ").replace("Input should have", "to have").split(", unable to parse")[0]
+    )
+
+
+def _nearest(path: Path_) -> str:
+    """Return the valid key closest to an unknown one, sought in its section first and then everywhere."""
+    section: Any = Config
+    for part in path[:-1]:
+        section = _section_of(section, part)
+    siblings = {name: ".".join((*path[:-1], name)) for name in getattr(section, "model_fields", {})}
+    everywhere = {full.rpartition(".")[2]: full for full in all_keys()}
+    if path[-1] in everywhere:
+        return f"did you mean {everywhere[path[-1]]}?"
+    for names in (siblings, everywhere):
+        if close := difflib.get_close_matches(path[-1], names, n=1, cutoff=0.6):
+            return f"did you mean {names[close[0]]}?"
+    return f"one of {', '.join(siblings)}"
+
+
+def all_keys() -> list[str]:
+    """Return the dotted name of every key, in the order of the schema."""
+    return [f"{section}.{key}" for section in Config.model_fields for key in _section_of(Config, section).model_fields]
+
+
+def _section_of(section: Any, part: str) -> Any:
+    """Return the section that a key holds, or None if it holds a value or does not exist."""
+    field = getattr(section, "model_fields", {}).get(part)
+    options = [field.annotation, *get_args(field.annotation)] if field else []
+    return next((option for option in options if isinstance(option, type) and issubclass(option, BaseModel)), None)

@@ -1,0 +1,97 @@
+"""Device, precision, threads and random streams: resolved once, passed down."""
+
+import hashlib
+import os
+import platform
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from transformer_cli.errors import UserError
+
+Amp = Literal["auto", "off", "bf16", "fp16"]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where and in which precision a computation runs."""
+
+    device: torch.device
+    amp_dtype: torch.dtype | None  # None: everything in float32
+    threads: int
+
+    @classmethod
+    def resolve(cls, device: str = "auto", amp: Amp = "off") -> "Runtime":
+        """Choose device and precision.
+
+        Args:
+            device: ``auto`` (CUDA if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+            amp: ``bf16``, ``fp16``, ``off``; ``auto`` is bf16 on a GPU that has it natively, else off.
+
+        Raises:
+            UserError: the device does not exist here.
+        """
+        chosen = _device(device)
+        return cls(chosen, _amp_dtype(chosen, amp), torch.get_num_threads())
+
+    def autocast(self) -> torch.autocast:
+        """Return the context of the forward pass; does nothing when precision is float32."""
+        enabled = self.amp_dtype is not None
+        return torch.autocast(self.device.type, dtype=self.amp_dtype if enabled else torch.bfloat16, enabled=enabled)
+
+    def describe(self) -> dict[str, object]:
+        """Return what a figure must be read with: device, precision, threads and versions."""
+        on_gpu = self.device.type == "cuda"
+        return {
+            "device": torch.cuda.get_device_name(self.device) if on_gpu else _cpu_name(),
+            "amp": str(self.amp_dtype).removeprefix("torch.") if self.amp_dtype else "off",
+            "threads": self.threads,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        }
+
+
+def seed_stream(*key: int | str) -> None:
+    """Set torch's generators from a key such as ``(seed, "dropout", step, micro_batch)``.
+
+    A stream that is a function of its key needs no generator state in a checkpoint, and whatever else draws random
+    numbers in between (validation, logging) cannot move it.
+    """
+    digest = hashlib.sha256(repr(key).encode()).digest()
+    torch.manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"unknown device {name!r}", expected="auto, cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"unsupported device {name!r}", expected="auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(
+            f"device {name} is not there", got=f"{torch.cuda.device_count()} CUDA devices", hint="use --device cpu"
+        )
+    return device
+
+
+def _amp_dtype(device: torch.device, amp: Amp) -> torch.dtype | None:
+    if amp == "auto":
+        return (
+            torch.bfloat16
+            if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+            else None
+        )
+    return {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}[amp]
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        model = ""
+    return f"{model or platform.processor() or platform.machine()} ({os.cpu_count()} cores)"
