@@ -1,0 +1,5 @@
+"""`python -m data.grammar` rewrites `data/phrasebook` and prints its counts."""
+
+from .generate import summary, write
+
+print(summary(write()))
