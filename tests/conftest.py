@@ -1,0 +1,65 @@
+"""Fixtures that more than one folder of tests needs: a parallel corpus made of everything that real text gets wrong."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None, derandomize=True)  # a busy machine or a lucky draw fails no build
+settings.load_profile("steady")
+
+_LONG = " ".join(f"word{i % 97}" for i in range(5000))
+
+#: (source, target) as a program must see them: neither side ever contains a newline, and some sides are empty.
+_ODD_PAIRS = [
+    ("The first line, behind a BOM.", "Die erste Zeile, hinter einem BOM."),
+    ("A bare CR\rinside a line.", "Ein nacktes CR\rin einer Zeile."),
+    ("Line\u2028paragraph\u2029next\x85line.", "Zeile\u2028Absatz\u2029nächste\x85Zeile."),
+    (
+        "Vertical\x0btab, form\x0cfeed, file\x1cseparator.",
+        "Senkrechter\x0bTabulator, Seiten\x0cvorschub, Datei\x1ctrenner.",
+    ),
+    ("", "Die Quelle fehlt."),
+    ("The target is missing.", ""),
+    ("", ""),
+    ("\u00a0\u00a0", "Die Quelle besteht aus geschützten Leerzeichen."),
+    ("The target is an ideographic space.", "\u3000"),
+    (" ", "  "),
+    ("A\ttab.", "Ein\tTabulator."),
+    ('A lone " quote.', 'Ein einzelnes " Zeichen.'),
+    ("Literal </s> <pad> <unk> <s> <0x41> are text.", "Auch </s> <pad> <unk> <s> <0x41> sind Text."),
+    ("An emoji 👩\u200d👩\u200d👧 and e\u0301 combined.", "Ein Emoji 👩\u200d👩\u200d👧 und e\u0301 kombiniert."),
+    ("Full width １２３ and ligatures ﬁ ﬂ.", "Volle Breite １２３ und Ligaturen ﬁ ﬂ，！？"),
+    ("  leading, inner   and trailing  ", "\u3000vorn, in der   Mitte und hinten  "),
+    (_LONG, "Eine sehr lange Zeile."),
+    ("A duplicate pair.", "Ein doppeltes Paar."),
+    ("A duplicate pair.", "Ein doppeltes Paar."),
+    ("The last line has no newline.", "Die letzte Zeile hat keinen Zeilenumbruch."),
+]
+
+
+@dataclass(frozen=True)
+class OddCorpus:
+    """Two aligned files with a BOM and no newline at the end; the source has CRLF line ends, the target LF."""
+
+    src_path: Path
+    tgt_path: Path
+    src: list[str]
+    tgt: list[str]
+
+    @property
+    def full(self) -> list[tuple[str, str]]:
+        """The pairs of which both sides hold more than white space."""
+        return [pair for pair in zip(self.src, self.tgt, strict=True) if pair[0].strip() and pair[1].strip()]
+
+
+@pytest.fixture
+def odd_corpus(tmp_path: Path) -> OddCorpus:
+    src, tgt = map(list, zip(*_ODD_PAIRS, strict=True))
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    corpus = OddCorpus(folder / "odd.en", folder / "odd.de", src, tgt)
+    corpus.src_path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(src).encode())
+    corpus.tgt_path.write_bytes(b"\xef\xbb\xbf" + "\n".join(tgt).encode())
+    return corpus

@@ -1,0 +1,184 @@
+"""From the configuration to train, dev and test pairs: what is dropped, what is split off, what overlaps.
+
+A corpus is a pure function of the files' content and the seed. Nothing is cached, so an edited file is always noticed.
+Not here: reading the kinds of source (``readers.py``) and what depends on subword tokens (``batching.py``).
+"""
+
+import hashlib
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from transformer_cli.config import DataConfig
+from transformer_cli.data.pairs import Lenient, ParallelText, Policy, Strict
+from transformer_cli.data.readers import read_pairs, read_tsv
+from transformer_cli.errors import DataError
+from transformer_cli.shipped import shipped
+
+__all__ = ["Corpus", "ParallelText", "available_splits", "drop_table", "load_corpus", "load_split"]
+
+_PHRASEBOOK_COLUMNS = {"en": 0, "de": 1, "zh": 2}
+_PHRASEBOOK_FILES = {
+    "train": "train.tsv.gz",
+    "dev": "dev.tsv.gz",
+    "test": "test.tsv.gz",
+    "handwritten": "handwritten.test.tsv.gz",
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs for a run."""
+
+    train: ParallelText
+    dev: ParallelText
+    test: ParallelText  # empty if none is configured
+    dropped: dict[str, int]  # reason -> pairs of the training data that were left out, in order
+    notes: list[str]  # warnings for the user
+    fingerprint: str  # SHA-256 of the content of train and dev
+
+
+def load_corpus(config: DataConfig, seed: int) -> Corpus:
+    """Read, filter and split everything that training needs.
+
+    Args:
+        config: which pairs.
+        seed: decides which pairs become the dev set if none is given.
+
+    Raises:
+        DataError: a source cannot be read, or no training or dev pair is left.
+    """
+    train, dev, dropped = _train_and_dev(config, seed, Strict())
+    lenient = Lenient()
+    test = _read(config, "test", lenient) if "test" in available_splits(config) else ParallelText([], [])
+    if not len(train):
+        read = sum(dropped.values()) + (len(dev) if _makes_dev(config) else 0)
+        raise DataError("no training pair is left", got="\n" + drop_table(read, dropped))
+    if not len(dev):
+        raise DataError("the dev set has no pairs")
+    notes = lenient.notes() + _overlaps({"train": train, "dev": dev, "test": test})
+    return Corpus(train, dev, test, dropped, notes, _fingerprint(train, dev))
+
+
+def load_split(
+    config: DataConfig, split: str, seed: int, note: Callable[[str], None] = lambda text: None
+) -> ParallelText:
+    """Read one split for scoring: references stay the file's text, undecodable bytes become U+FFFD.
+
+    Args:
+        config: which pairs.
+        split: ``train`` (the pairs that training sees), ``dev``, ``test``, or ``handwritten`` of the phrasebook.
+        seed: the run's seed; decides the dev set if it was split from the training pairs.
+        note: takes the warning that names repaired lines.
+
+    Raises:
+        DataError: there is no such split, it is empty, or it cannot be read.
+    """
+    available = available_splits(config)
+    if split not in available:
+        raise DataError(
+            f"there is no split {split!r}", expected=", ".join(available), hint="or score files with --src and --ref"
+        )
+    policy = Lenient()
+    if split == "train" or (split == "dev" and _makes_dev(config)):
+        train, dev, _ = _train_and_dev(config, seed, policy)
+        pairs = train if split == "train" else dev
+    else:
+        pairs = _read(config, split, policy)
+    if not len(pairs):
+        raise DataError(f"split {split!r} has no pairs")
+    for text in policy.notes():
+        note(text)
+    return pairs
+
+
+def available_splits(config: DataConfig) -> list[str]:
+    """Return the splits that ``load_split`` can read."""
+    if config.corpus is not None:
+        return list(_PHRASEBOOK_FILES)
+    return ["train", "dev", "test"] if config.test is not None else ["train", "dev"]
+
+
+def drop_table(read: int, dropped: Mapping[str, int]) -> str:
+    """Render what became of the training pairs, one reason a line.
+
+    Args:
+        read: pairs that were read.
+        dropped: reason -> pairs.
+    """
+    rows = {"read": read, **{f"- {reason}": count for reason, count in dropped.items()}}
+    rows["left"] = read - sum(dropped.values())
+    width = max(map(len, rows))
+    return "\n".join(f"  {name:<{width}}  {count:>10,}" for name, count in rows.items())
+
+
+def _makes_dev(config: DataConfig) -> bool:
+    return config.corpus is None and config.dev is None
+
+
+def _read(config: DataConfig, split: str, policy: Policy) -> ParallelText:
+    if config.corpus is not None:
+        columns = _PHRASEBOOK_COLUMNS[config.src_lang], _PHRASEBOOK_COLUMNS[config.tgt_lang]
+        return read_tsv([shipped("data") / config.corpus / _PHRASEBOOK_FILES[split]], columns, policy)
+    source = {"train": config.train, "dev": config.dev, "test": config.test}[split]
+    assert source is not None, "callers ask only for splits that the configuration has"
+    return read_pairs(source, config, split, policy)
+
+
+def _train_and_dev(config: DataConfig, seed: int, policy: Policy) -> tuple[ParallelText, ParallelText, dict[str, int]]:
+    pairs = _read(config, "train", policy)
+    full = [i for i, (src, tgt) in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if src.strip() and tgt.strip()]
+    dropped = {"one side is empty": len(pairs) - len(full)}
+    if not _makes_dev(config):
+        return pairs.select(full), _read(config, "dev", policy), dropped
+    train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
+    dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
+    return train, dev, dropped
+
+
+def _split_off_dev(pairs: ParallelText, dev_size: int, seed: int) -> tuple[ParallelText, ParallelText]:
+    """Make a dev set of distinct source lines, chosen by a seeded hash; all pairs with these sources leave train.
+
+    At least one and at most a tenth of the distinct source lines is taken. The hash sees only the line, so adding or
+    reordering training data moves few of them.
+    """
+    first: dict[str, int] = {}
+    for i, line in enumerate(pairs.src):
+        first.setdefault(line, i)
+    size = min(dev_size, max(1, len(first) // 10))
+    chosen = set(heapq.nsmallest(size, first, key=_seeded_hash(seed)))
+    dev = sorted(first[line] for line in chosen)
+    train = [i for i, line in enumerate(pairs.src) if line not in chosen]
+    return pairs.select(train), pairs.select(dev)
+
+
+def _seeded_hash(seed: int) -> Callable[[str], bytes]:
+    key = seed.to_bytes(8, "little")
+    return lambda line: hashlib.blake2b(line.encode(), key=key, digest_size=16).digest()
+
+
+def _overlaps(splits: Mapping[str, ParallelText]) -> list[str]:
+    """Return a warning for each two splits that share source lines; blank lines do not count."""
+    notes = []
+    for name, other in (("dev", "train"), ("test", "train"), ("test", "dev")):
+        lines = [pair for pair in _pairs(splits[name]) if pair[0].strip()]
+        sources = {src for src, _ in lines}.intersection(splits[other].src)
+        pairs = set(lines).intersection(_pairs(splits[other]))
+        if sources:
+            same_source, same_pair = sum(src in sources for src, _ in lines), sum(pair in pairs for pair in lines)
+            shares = f"{same_source} of {len(splits[name])} {name} source lines are also in {other}"
+            notes.append(f"{shares} ({same_pair} as the same pair)")
+    return notes
+
+
+def _pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
+    return zip(text.src, text.tgt, strict=True)
+
+
+def _fingerprint(*splits: ParallelText) -> str:
+    digest = hashlib.sha256()
+    for text in splits:
+        for side in (text.src, text.tgt):
+            digest.update(f"{len(side)}\0".encode())
+            digest.update("\0".join(side).encode())  # no line holds a NUL, so no two corpora look alike
+    return digest.hexdigest()

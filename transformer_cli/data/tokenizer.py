@@ -1,0 +1,215 @@
+"""Text to subword ids and back, by SentencePiece, without losing a character.
+
+The trainer's defaults normalise (``，`` becomes ``,``) and squeeze spaces; here nothing is normalised and what has no
+piece is spelled in bytes, so ``decode(encode(line)) == line`` but for U+2581, the library's own sign for a space.
+Special ids are added by ``batching.py`` and by the search, never by text: a literal ``</s>`` in a line is text.
+"""
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.errors import DataError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+_N_SPECIAL = 4
+_N_BYTES = 256
+_THREADS = 4  # a constant: unigram pieces depend on it
+_LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
+_RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
+_CHECKED_LINES = 10_000
+
+
+class Tokenizer:
+    """One SentencePiece model for both sides, or one for each. Immutable."""
+
+    def __init__(self, src_model: bytes, tgt_model: bytes | None = None, *, where: str = "the tokenizer") -> None:
+        """Build a tokenizer from serialised models.
+
+        Args:
+            src_model: model of the source side; of both, if ``tgt_model`` is None.
+            tgt_model: model of the target side.
+            where: names the model in error messages.
+
+        Raises:
+            DataError: a model is damaged, or its special pieces have other ids than ours.
+        """
+        self._models = (src_model,) if tgt_model is None else (src_model, tgt_model)
+        processors = [_processor(model, where) for model in self._models]
+        self._src, self._tgt = processors[0], processors[-1]
+        self.joint = tgt_model is None
+        self.src_vocab_size: int = self._src.vocab_size()
+        self.tgt_vocab_size: int = self._tgt.vocab_size()
+        digests = [hashlib.sha256(model).digest() for model in self._models]
+        self.sha256 = digests[0].hex() if self.joint else hashlib.sha256(b"".join(digests)).hexdigest()
+
+    def encode_src(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the ids of source lines, without special ids."""
+        return _encode(self._src, lines)
+
+    def encode_tgt(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the ids of target lines, without special ids."""
+        return _encode(self._tgt, lines)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of target ids; special ids are skipped, half a character in bytes becomes U+FFFD."""
+        text: str = self._tgt.decode([int(i) for i in ids if i >= _N_SPECIAL])
+        return text
+
+    def src_pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the pieces of source ids, for display; special ids appear by name."""
+        return [self._src.id_to_piece(int(i)) for i in ids]
+
+    def tgt_pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the pieces of target ids, for display; special ids appear by name."""
+        return [self._tgt.id_to_piece(int(i)) for i in ids]
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.model``, or ``tokenizer.src.model`` and ``tokenizer.tgt.model``."""
+        for name, model in zip(_file_names(self.joint), self._models, strict=True):
+            (folder / name).write_bytes(model)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """Load what ``save`` wrote.
+
+        Raises:
+            DataError: a file is missing or damaged.
+        """
+        joint = not (folder / _file_names(False)[0]).exists()
+        models = [_read_model(folder / name) for name in _file_names(joint)]
+        return cls(*models, where=str(folder / _file_names(joint)[0]))
+
+
+def train_tokenizer(
+    config: TokenizerConfig, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]
+) -> Tokenizer:
+    """Train on the lines of both sides, or load the given model; equal lines give equal bytes.
+
+    Args:
+        config: model type, size and sharing.
+        src: source lines.
+        tgt: target lines.
+        note: takes warnings: a lowered vocabulary, skipped lines, a given model that changes text.
+
+    Raises:
+        DataError: the vocabulary is too small for the characters, or the given model cannot be used.
+    """
+    if config.model is not None:
+        return _given_tokenizer(config.model, src, tgt, note)
+    if config.joint:
+        return Tokenizer(_train(config, [*src, *tgt], note))
+    return Tokenizer(
+        _train(config, src, lambda text: note(f"source: {text}")),
+        _train(config, tgt, lambda text: note(f"target: {text}")),
+    )
+
+
+def _train(config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], None]) -> bytes:
+    _count_skipped_lines(lines, note)
+    if config.model_type == "char" and config.vocab_size < _N_SPECIAL + _N_BYTES:
+        raise _too_small(config, _N_SPECIAL + _N_BYTES)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type=config.model_type,
+            vocab_size=config.vocab_size,
+            hard_vocab_limit=False,  # too large a vocabulary ends at what the text gives
+            character_coverage=config.character_coverage,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            max_sentence_length=_LONGEST_LINE,
+            num_threads=_THREADS,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _training_error(config, str(error)) from error
+    size = _processor(model.getvalue(), "the tokenizer").vocab_size()
+    if size < config.vocab_size:
+        note(f"tokenizer.vocab_size {config.vocab_size} is more than the text has pieces for: lowered to {size}")
+    return model.getvalue()
+
+
+def _count_skipped_lines(lines: Sequence[str], note: Callable[[str], None]) -> None:
+    long = sum(len(line) > _LONGEST_LINE // 4 and len(line.encode()) > _LONGEST_LINE for line in lines)
+    if long:
+        note(f"{long} line(s) longer than {_LONGEST_LINE} bytes are not used to train the tokenizer")
+    reserved = sum(_RESERVED in line for line in lines)
+    if reserved:
+        note(f"{reserved} line(s) with U+2585, the trainer's own sign, are not used to train the tokenizer")
+
+
+def _training_error(config: TokenizerConfig, message: str) -> DataError:
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return _too_small(config, int(found[1]))
+    if "sentences_.empty()" in message:
+        return DataError(
+            "the tokenizer has no line to learn from", expected=f"lines of text up to {_LONGEST_LINE} bytes"
+        )
+    return DataError("the tokenizer cannot be trained", got=message)
+
+
+def _too_small(config: TokenizerConfig, minimum: int) -> DataError:
+    return DataError(
+        "tokenizer.vocab_size is too small for the characters of the text",
+        got=config.vocab_size,
+        expected=f"at least {minimum}",
+        hint="raise tokenizer.vocab_size, or lower tokenizer.character_coverage",
+    )
+
+
+def _given_tokenizer(path: str, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]) -> Tokenizer:
+    tokenizer = Tokenizer(_read_model(Path(path).expanduser()), where=path)
+    lines = [*src[:_CHECKED_LINES], *tgt[:_CHECKED_LINES]]
+    changed = sum(tokenizer.decode(ids) != line for ids, line in zip(tokenizer.encode_tgt(lines), lines, strict=True))
+    note(f"{path}: given, so tokenizer.model_type, vocab_size ({tokenizer.src_vocab_size}) and coverage are its own")
+    if changed:
+        note(f"{path}: {changed} of {len(lines)} lines come back changed; it normalises text or lacks characters")
+    return tokenizer
+
+
+def _file_names(joint: bool) -> list[str]:
+    return ["tokenizer.model"] if joint else ["tokenizer.src.model", "tokenizer.tgt.model"]
+
+
+def _read_model(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"the tokenizer cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _processor(model: bytes, where: str) -> sentencepiece.SentencePieceProcessor:
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto(model)
+    except RuntimeError:
+        raise DataError("is not a SentencePiece model, or damaged", where=where) from None
+    ids = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
+    if ids != (PAD, UNK, BOS, EOS):
+        raise DataError(
+            "has other special ids",
+            where=where,
+            got="pad, unk, bos, eos = {}, {}, {}, {}".format(*ids),
+            expected="0, 1, 2, 3",
+            hint="train it with --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3",
+        )
+    return processor
+
+
+def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:
+    ids: list[list[int]] = processor.encode(list(lines))
+    return ids
