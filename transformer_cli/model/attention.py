@@ -1,0 +1,246 @@
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2).
+
+Legend: B batch, S source (key) length, T target (query) length, D d_model, H heads, K head width of queries and keys
+(the paper's d_k), Kv head width of values (d_v).
+
+Two implementations with one signature: ``naive`` is the paper's equation, and returns the weights; ``sdpa`` calls
+torch's fused kernels. Masks are boolean, True = may attend (``masks.py``). A query that may attend to nothing gets a
+zero vector. What wraps attention (residual, norm, dropout of its output) is in ``layers.py``.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_cli.model.dropout import dropout as drop
+from transformer_cli.model.masks import causal_mask, combined_mask
+
+if TYPE_CHECKING:
+    from transformer_cli.config import ModelConfig
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Return x in float32 (float64 stays): sums of exponentials and variances are not safe in 16 bits."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def naive_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute attention by its equation.
+
+    Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V  (Vaswani et al. 2017, eq. 1).
+
+    Args:
+        query: ``[B, H, T, K]``.
+        key: ``[B, H, S, K]``.
+        value: ``[B, H, S, Kv]``.
+        mask: boolean, True = may attend, broadcastable to ``[B, H, T, S]``; None allows everything.
+        causal: besides, hide what comes after each query (the queries are the last T positions).
+        dropout: probability of dropping a weight; the caller passes 0 in evaluation.
+        scale: factor of the scores; None: 1 / √d_k.
+
+    Returns:
+        The output ``[B, H, T, Kv]`` and the weights ``[B, H, T, S]`` before dropout,
+        in float32 whatever the dtype of the rest (float64 stays).
+    """
+    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = at_least_float32(query @ key.transpose(-2, -1)) * scale  # [B, H, T, S]
+    if causal:
+        mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
+    weights = masked_softmax(scores, mask)  # [B, H, T, S]
+    return drop(weights, dropout).to(value.dtype) @ value, weights  # [B, H, T, Kv]
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the softmax over the keys that the mask allows; a row without any is zero, not NaN.
+
+    The lowest finite number instead of -inf keeps such a row, and its gradient, finite; zeroing the weights afterwards
+    changes no other row, because there exp(lowest - maximum) is exactly 0 already.
+    """
+    if mask is None:
+        return scores.softmax(-1)
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
+
+
+def sdpa_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> tuple[Tensor, None]:
+    """Compute the same as ``naive_attention`` with torch's fused kernels, which keep no weights.
+
+    ``is_causal`` serves only the plain square case: with a mask beside it, torch's math kernel raises, and with T ≠ S
+    it counts from the first position. Both other cases get a written-out mask.
+    """
+    square = causal and mask is None and query.size(-2) == key.size(-2)
+    if causal and not square:
+        mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
+    out = F.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=square, scale=scale)
+    return out, None  # [B, H, T, Kv]
+
+
+IMPLEMENTATIONS = {"naive": naive_attention, "sdpa": sdpa_attention}
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention for all three places of the Transformer.
+
+    MultiHead(Q, K, V) = Concat(head_1, …, head_H) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
+    (Vaswani et al. 2017, section 3.2.2). Where key and value come from, and the mask, make it encoder self-attention,
+    masked decoder self-attention or encoder-decoder attention.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        scale: bool = True,
+        implementation: Literal["naive", "sdpa"] = "sdpa",
+    ) -> None:
+        """Make the four projections.
+
+        Args:
+            d_model: width of queries, keys, values and output outside.
+            n_heads: number of heads.
+            d_k: width of a head's queries and keys; None: d_model / n_heads.
+            d_v: width of a head's values; None: d_model / n_heads.
+            dropout: probability of dropping an attention weight in training.
+            bias: give the projections a bias.
+            scale: divide the scores by √d_k.
+            implementation: ``naive`` or ``sdpa``.
+
+        Raises:
+            ValueError: a width is to be d_model / n_heads, and that is not whole.
+        """
+        super().__init__()
+        if d_model % n_heads and (d_k is None or d_v is None):
+            raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}: give d_k and d_v")
+        d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
+        self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
+        self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
+        self.q_proj = nn.Linear(d_model, n_heads * d_k, bias=bias)
+        self.k_proj = nn.Linear(d_model, n_heads * d_k, bias=bias)
+        self.v_proj = nn.Linear(d_model, n_heads * d_v, bias=bias)
+        self.out_proj = nn.Linear(n_heads * d_v, d_model, bias=bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        causal: bool = False,
+        return_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend from query to key and value.
+
+        Args:
+            query: ``[B, T, D]``.
+            key: ``[B, S, D]``.
+            value: ``[B, S, D]``.
+            mask: boolean, True = may attend, broadcastable to ``[B, H, T, S]``.
+            causal: hide what comes after each query.
+            return_weights: return the weights too; they are computed by ``naive_attention`` then.
+
+        Returns:
+            The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` or None.
+        """
+        k, v = self.keys_values(key, value)
+        return self.attend(query, k, v, mask, causal=causal, return_weights=return_weights)
+
+    def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Project key and value ``[B, S, D]`` to the heads: ``[B, H, S, K]`` and ``[B, H, S, Kv]``; worth caching."""
+        return self._split(self.k_proj(key)), self._split(self.v_proj(value))
+
+    def attend(
+        self,
+        query: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None = None,
+        *,
+        causal: bool = False,
+        return_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``; see ``forward``."""
+        q = self._split(self.q_proj(query))  # [B, H, T, K]
+        attention = IMPLEMENTATIONS["naive" if return_weights else self.implementation]
+        dropout = self.dropout if self.training else 0.0
+        heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
+        concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
+        out: Tensor = self.out_proj(concat)  # [B, T, D]
+        return out, weights if return_weights else None
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # [B, H, T, K]
+
+
+@contextmanager
+def recorded_weights(attentions: Iterable[MultiHeadAttention]) -> Iterator[dict[MultiHeadAttention, Tensor]]:
+    """Collect the weights of each attention while the context is open, whatever its implementation.
+
+    Hooks, so that the layers in between need not pass weights through for the rare caller who wants them.
+    """
+    weights: dict[MultiHeadAttention, Tensor] = {}
+    handles = []
+    for attention in attentions:
+        handles.append(attention.register_forward_pre_hook(_ask_for_weights, with_kwargs=True))
+        handles.append(attention.register_forward_hook(lambda module, _, output: weights.update({module: output[1]})))
+    try:
+        yield weights
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _ask_for_weights(
+    _: nn.Module, args: tuple[object, ...], settings: dict[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    return args, settings | {"return_weights": True}
+
+
+def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None:
+    """Say why torch's flash kernel will not compute this model's ``sdpa`` attention on a CPU.
+
+    Returns:
+        The reason, or None if flash is used (or no place asks for ``sdpa``, or the device is no CPU: on a GPU torch
+        has fused kernels for all of these settings).
+    """
+    if device_type != "cpu" or "sdpa" not in (
+        config.attention.encoder,
+        config.attention.decoder,
+        config.attention.cross,
+    ):
+        return None
+    if config.attention_dropout > 0:
+        return f"attention_dropout is {config.attention_dropout}: torch's flash kernel on a CPU knows no dropout"
+    d_k = config.d_k or config.d_model // config.n_heads
+    d_v = config.d_v or config.d_model // config.n_heads
+    if d_k != d_v:
+        return f"d_k {d_k} differs from d_v {d_v}: torch's flash kernel on a CPU needs one head width"
+    return None

@@ -1,0 +1,218 @@
+"""The encoder-decoder Transformer (Vaswani et al. 2017, figure 1).
+
+Legend: B batch, S source length, T target length, D d_model, V vocabulary, H heads.
+
+From token ids to logits; losses, search and files are elsewhere.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.model.attention import MultiHeadAttention, at_least_float32, recorded_weights
+from transformer_cli.model.cache import DecoderCache, LayerCache
+from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.init import initialise
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
+from transformer_cli.model.masks import padding_mask
+from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions
+
+if TYPE_CHECKING:
+    from transformer_cli.config import ModelConfig
+
+
+class Embedding(nn.Module):
+    """Token embeddings times √d_model plus positions, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
+
+    def __init__(self, config: "ModelConfig", vocab_size: int, max_length: int) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, config.d_model)
+        learned, d_model = config.positions == "learned", config.d_model
+        self.positions = LearnedPositions(max_length, d_model) if learned else SinusoidalPositions(d_model)
+        self.dropout = Dropout(config.dropout)
+        self.scale = math.sqrt(config.d_model)
+
+    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
+        """Embed token ids ``[B, T]``, the first of which stands at position ``start``, as ``[B, T, D]``."""
+        x: Tensor = self.dropout(self.positions(self.tokens(ids) * self.scale, start))
+        return x
+
+
+class Encoder(nn.Module):
+    """A stack of encoder layers; Pre-Norm stacks end in a norm of their own."""
+
+    def __init__(self, config: "ModelConfig") -> None:
+        super().__init__()
+        layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
+        self.layers: Sequence[EncoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.norm = _final_norm(config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the memory ``[B, S, D]`` of embedded tokens x ``[B, S, D]``."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        out: Tensor = self.norm(x)
+        return out
+
+
+class Decoder(nn.Module):
+    """A stack of decoder layers; Pre-Norm stacks end in a norm of their own."""
+
+    def __init__(self, config: "ModelConfig") -> None:
+        super().__init__()
+        layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
+        self.layers: Sequence[DecoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.norm = _final_norm(config)
+
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
+        """Return the hidden states ``[B, T, D]`` of embedded tokens x ``[B, T, D]``."""
+        for layer in self.layers:
+            x = layer(x, memory, memory_mask)
+        out: Tensor = self.norm(x)
+        return out
+
+    def step(self, x: Tensor, cache: DecoderCache) -> Tensor:
+        """Return the hidden state ``[B, 1, D]`` of one further embedded token x ``[B, 1, D]``."""
+        for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
+            x = layer.step(x, layer_cache, cache.memory_mask)
+        out: Tensor = self.norm(x)
+        return out
+
+
+def _final_norm(config: "ModelConfig") -> nn.Module:
+    return LayerNorm(config.d_model) if config.norm_placement == "pre" else nn.Identity()
+
+
+class Transformer(nn.Module):
+    """The whole model: embeddings, encoder, decoder and output layer.
+
+    Attributes:
+        max_length: longest sequence, in tokens, that learned positions can take; None with sinusoids: any.
+    """
+
+    def __init__(
+        self,
+        config: "ModelConfig",
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        *,
+        pad_id: int = 0,
+        max_length: int = 1024,
+    ) -> None:
+        """Make and initialise the model.
+
+        Args:
+            config: the ``model`` section of a recipe.
+            src_vocab_size: number of source tokens.
+            tgt_vocab_size: number of target tokens.
+            pad_id: id that fills up short sentences, always at their end.
+            max_length: number of learned positions.
+
+        Raises:
+            ValueError: all embeddings are to be shared by vocabularies of different sizes.
+        """
+        super().__init__()
+        if config.tie_embeddings == "all" and src_vocab_size != tgt_vocab_size:
+            raise ValueError(
+                f"tie_embeddings all needs one vocabulary, got sizes {src_vocab_size} and {tgt_vocab_size}"
+            )
+        self.pad_id = pad_id
+        self.max_length = max_length if config.positions == "learned" else None
+        self.src_embedding = Embedding(config, src_vocab_size, max_length)
+        self.tgt_embedding = Embedding(config, tgt_vocab_size, max_length)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.output = nn.Linear(config.d_model, tgt_vocab_size, bias=False)
+        if config.tie_embeddings == "all":
+            self.src_embedding.tokens.weight = self.tgt_embedding.tokens.weight
+        if config.tie_embeddings != "none":
+            self.output.weight = self.tgt_embedding.tokens.weight
+        initialise(self)
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Return logits ``[B, T, V]`` for source ids ``[B, S]`` and target ids ``[B, T]`` that start with BOS."""
+        return self.project(self.decode(tgt_in, self.encode(src), src))
+
+    def encode(self, src: Tensor) -> Tensor:
+        """Return the memory ``[B, S, D]`` of source ids ``[B, S]``."""
+        memory: Tensor = self.encoder(self.src_embedding(src), padding_mask(src, self.pad_id))
+        return memory
+
+    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
+        """Return hidden states ``[B, T, D]`` for all target positions at once.
+
+        Args:
+            tgt_in: target ids ``[B, T]``, starting with BOS, padded at the end only.
+            memory: the encoder's output ``[B, S, D]``.
+            src: source ids ``[B, S]``; their padding is hidden.
+        """
+        hidden: Tensor = self.decoder(self.tgt_embedding(tgt_in), memory, padding_mask(src, self.pad_id))
+        return hidden
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Return the logits ``[..., V]`` of hidden states ``[..., D]``, in float32 (float64 stays)."""
+        return at_least_float32(self.output(hidden))
+
+    def start_cache(self, memory: Tensor, src: Tensor) -> DecoderCache:
+        """Prepare a translation step by step: the memory's keys and values are computed here, once.
+
+        Args:
+            memory: the encoder's output ``[B, S, D]``.
+            src: source ids ``[B, S]``.
+        """
+        layers = [LayerCache(*layer.cross_attn.keys_values(memory, memory)) for layer in self.decoder.layers]
+        return DecoderCache(layers, padding_mask(src, self.pad_id))
+
+    def decode_step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
+        """Return hidden states ``[B, D]`` for the next position and append it to the cache.
+
+        Rows are independent of each other: a row is a function of its own tokens, its source and the padded source
+        length alone. Only the last bits may differ between batch sizes, because matrix products do.
+
+        Args:
+            tokens: newest target ids ``[B]``; BOS at the first step.
+            cache: of ``start_cache``, changed in place.
+        """
+        x = self.tgt_embedding(tokens[:, None], cache.length)  # [B, 1, D]
+        hidden = self.decoder.step(x, cache)  # [B, 1, D]
+        cache.length += 1
+        return hidden[:, 0]  # [B, D]
+
+    @torch.no_grad()
+    def attention_maps(self, src: Tensor, tgt_in: Tensor) -> dict[str, list[Tensor]]:
+        """Return the attention weights of every layer, recomputed without dropout by the naive implementation.
+
+        Returns:
+            ``encoder``, ``decoder`` and ``cross``, each one tensor ``[B, H, T, S]`` per layer.
+        """
+        attentions = [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+        was_training = self.training
+        self.eval()
+        try:
+            with recorded_weights(attentions) as weights:
+                self(src, tgt_in)
+        finally:
+            self.train(was_training)
+        return {
+            "encoder": [weights[layer.self_attn] for layer in self.encoder.layers],
+            "decoder": [weights[layer.self_attn] for layer in self.decoder.layers],
+            "cross": [weights[layer.cross_attn] for layer in self.decoder.layers],
+        }
+
+
+def parameter_table(model: nn.Module) -> list[tuple[str, int]]:
+    """Count parameters per part of the model, equal parts of all layers together, shared ones once.
+
+    Returns:
+        Rows of name and count, such as ``("encoder.layers.*.self_attn", 264192)``; the counts add up to the total.
+    """
+    counts: Counter[str] = Counter()
+    for name, parameter in model.named_parameters():
+        part = re.match(r"\w+(\.layers\.\d+)?\.\w+", name)
+        counts[re.sub(r"\.\d+\.", ".*.", part[0] if part else name)] += parameter.numel()
+    return list(counts.items())
