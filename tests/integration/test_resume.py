@@ -1,0 +1,288 @@
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import killable_run
+import pytest
+import torch
+from training_rig import hashes, look, small_config, small_pairs, small_tokenizer, small_trainer
+
+from transformer_cli.checkpoint import RunFolder, build_model
+from transformer_cli.errors import DataError, Interrupted, RunError, TrainingFailed
+from transformer_cli.training import trainer as trainer_module
+
+STEPS = 30  # ten epochs of the rig
+
+
+def finish(path: Path) -> float:
+    """Run to the end; return the seconds that it took."""
+    began = time.monotonic()
+    process = killable_run.start(path, STEPS)
+    process.join(120)
+    assert process.exitcode == 0, path.with_suffix(".out").read_text()
+    return time.monotonic() - began
+
+
+def train_records(path: Path) -> list[dict]:
+    timing = ("tokens_per_second", "seconds_left")
+    return [{k: v for k, v in record.items() if k not in timing} for record in RunFolder.open(path).metrics()]
+
+
+def test_killed_five_times_the_run_ends_bit_identical(tmp_path):
+    finish(tmp_path / "warm")
+    seconds = finish(tmp_path / "calm")
+    reached = []
+    for _ in range(5):
+        process = killable_run.start(tmp_path / "killed", STEPS)
+        time.sleep(random.uniform(0.0, seconds / 2))  # the moment is what is tested
+        process.kill()
+        process.join()
+        reached.append(RunFolder.open(tmp_path / "killed").steps()[-1:] if (tmp_path / "killed").exists() else [])
+    finish(tmp_path / "killed")
+    assert hashes(tmp_path / "killed") == hashes(tmp_path / "calm"), reached
+    assert train_records(tmp_path / "killed") == train_records(tmp_path / "calm"), reached
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_finishes_the_step_saves_and_says_how_to_go_on(tmp_path, number, code):
+    process = killable_run.start(tmp_path / "run", 100_000)
+    while not (tmp_path / "run" / "metrics.jsonl").exists():
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    process.join(60)
+    assert process.exitcode == code
+    run = RunFolder.open(tmp_path / "run")
+    assert f"tfm train --resume --run {run.path}" in (tmp_path / "run.out").read_text()
+    assert run.info["status"] == "interrupted"
+    assert run.steps()[-1] == run.info["step"] > 0
+
+
+def test_a_second_signal_stops_at_once(tmp_path):
+    def hang(model, step):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the second signal did nothing")
+
+    trainer = small_trainer(tmp_path / "run", validate=hang)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupted_run_continues_to_the_same_end(tmp_path):
+    small_trainer(tmp_path / "calm").train()
+
+    def interrupt(model, step):
+        if step == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return look(model, step)
+
+    with pytest.raises(Interrupted) as caught:
+        small_trainer(tmp_path / "run", validate=interrupt).train()
+    assert caught.value.exit_code == 143
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert 4 in RunFolder.open(tmp_path / "run").steps()
+    second = small_trainer(tmp_path / "run")
+    second.resume()
+    assert second.state.step == 4
+    assert second.train().ended == "finished"
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
+
+
+def test_a_finished_run_says_so_and_changes_nothing(tmp_path):
+    small_trainer(tmp_path / "run").train()
+    before = hashes(tmp_path / "run")
+    again = small_trainer(tmp_path / "run")
+    again.resume()
+    report = again.train()
+    assert (report.ended, report.steps) == ("already finished", 12)
+    assert hashes(tmp_path / "run") == before
+
+
+def test_a_finished_run_is_extended_as_if_it_had_been_longer(tmp_path):
+    small_trainer(tmp_path / "long", small_config(max_steps=20)).train()
+    small_trainer(tmp_path / "run").train()
+    longer = small_trainer(tmp_path / "run", small_config(max_steps=20))
+    longer.resume()
+    assert longer.train().steps == 20
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "long")
+    assert RunFolder.open(tmp_path / "run").config.train.max_steps == 20
+
+
+def test_an_extended_decay_is_announced(tmp_path):
+    small_trainer(tmp_path / "run", small_config(schedule="linear")).train()
+    notes = []
+    longer = small_trainer(tmp_path / "run", small_config(schedule="linear", max_steps=16), note=notes.append)
+    longer.resume()
+    longer.train()
+    assert any("linear schedule now ends at step 16 instead of 12" in note for note in notes)
+
+
+def test_other_settings_are_refused_by_name(tmp_path):
+    small_trainer(tmp_path / "run").train()
+    other = small_config(model={"d_ff": 64}, lr=0.5, log_every=7)
+    with pytest.raises(RunError) as caught:
+        small_trainer(tmp_path / "run", other).resume()
+    assert caught.value.got == "other values for model.d_ff, train.lr"
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_over(tmp_path):
+    small_trainer(tmp_path / "calm").train()
+    RunFolder.create(tmp_path / "run", small_config(), small_tokenizer(), {}, overwrite=False).append_metrics(
+        {"step": 1}
+    )
+    trainer = small_trainer(tmp_path / "run")
+    trainer.resume()
+    trainer.train()
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
+    assert train_records(tmp_path / "run") == train_records(tmp_path / "calm")
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over_and_replaced(tmp_path):
+    small_trainer(tmp_path / "calm").train()
+    small_trainer(tmp_path / "run").train()
+    (tmp_path / "run" / "checkpoints" / "step-12" / "optimizer.safetensors").write_bytes(b"gone")
+    notes = []
+    trainer = small_trainer(tmp_path / "run", note=notes.append)
+    trainer.resume()
+    assert trainer.state.step == 9
+    assert "step-12 cannot be used" in notes[0]
+    trainer.train()
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
+
+
+def test_when_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):
+    small_trainer(tmp_path / "run").train()
+    for state in (tmp_path / "run" / "checkpoints").glob("*/state.json"):
+        state.unlink()
+    with pytest.raises(RunError, match="all checkpoints are damaged"):
+        small_trainer(tmp_path / "run").resume()
+
+
+def test_another_machine_is_announced(tmp_path):
+    small_trainer(tmp_path / "run").train()
+    run = RunFolder.open(tmp_path / "run")
+    run.update_info({"runtime": run.info["runtime"] | {"threads": 64, "torch": "1.0"}})
+    notes = []
+    small_trainer(tmp_path / "run", note=notes.append).resume()
+    assert [note.split(":")[1].split(" was ")[0].strip() for note in notes] == ["threads", "torch"]
+
+
+def test_early_stopping_counts_validations_across_a_resume(tmp_path):
+    def worse(model, step):
+        return look(model, step).__class__(5.0 + step, 1.0, 50.0 - step, "sig", [], 0.1)
+
+    config = small_config(max_steps=100, validate_every=2, patience=3)
+    whole = small_trainer(tmp_path / "whole", config, validate=worse).train()
+    assert (whole.ended, whole.steps, whole.best["step"]) == ("stopped early", 8, 2)
+    first = small_trainer(tmp_path / "run", config, validate=worse)
+    for _ in range(5):
+        first._advance()
+    first._save()
+    second = small_trainer(tmp_path / "run", config, validate=worse)
+    second.resume()
+    assert second.train().steps == 8
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "whole")
+
+
+def test_minutes_become_steps_once_and_are_stored(tmp_path, monkeypatch):
+    clock = iter(range(10**9))  # every look at the clock takes a second
+    monkeypatch.setattr(trainer_module.time, "monotonic", lambda: float(next(clock)))
+    config = small_config(
+        max_steps=None, max_minutes=1.5, accumulate=1, validate_every=50, save_every=50, schedule="linear"
+    )
+    first = small_trainer(tmp_path / "run", config)
+    while first.state.step < 24:
+        first._advance()
+    stored = RunFolder.open(tmp_path / "run").info["time_budget"]
+    assert stored["minutes"] == 1.5
+    assert 24 < stored["steps"] < 90
+    monkeypatch.setattr(trainer_module.time, "monotonic", lambda: 0.0)  # from now on the clock says nothing
+    second = small_trainer(tmp_path / "run", config)
+    second.resume()
+    assert second.train().steps == stored["steps"]
+    longer = small_trainer(tmp_path / "run", small_config(**config.train.model_dump() | {"max_minutes": 3.0}))
+    longer.resume()
+    assert longer.train().steps == 2 * stored["steps"]
+
+
+def test_a_warmup_longer_than_the_run_is_announced_once(tmp_path):
+    notes = []
+    small_trainer(tmp_path / "run", small_config(warmup_steps=50), note=notes.append).train()
+    assert sum("warmup_steps 50 exceeds the 12 steps" in note for note in notes) == 1
+
+
+def test_equal_translations_are_warned_about(tmp_path):
+    def same(model, step):
+        return look(model, step).__class__(1.0, 1.0, 1.0, "sig", [], 0.9)
+
+    notes = []
+    small_trainer(tmp_path / "run", validate=same, note=notes.append).train()
+    assert sum("90% of the translations are the same sentence" in note for note in notes) == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"),
+        MemoryError(),
+    ],
+)
+def test_out_of_memory_names_the_batch_and_the_key(tmp_path, error):
+    class Greedy(torch.nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, src, tgt_in):
+            raise error
+
+    model = Greedy(build_model(small_config(), small_tokenizer()))
+    with pytest.raises(TrainingFailed, match=r"batch of \d+ rows, \d+ source and \d+ target tokens") as caught:
+        small_trainer(tmp_path / "run", model=model).train()
+    assert "train.batch_tokens (now 60)" in caught.value.hint
+
+
+def test_a_full_disk_fails_the_run_and_keeps_its_checkpoints(tmp_path, monkeypatch):
+    trainer = small_trainer(tmp_path / "run")
+    for _ in range(3):
+        trainer._advance()
+    monkeypatch.setattr(
+        trainer.run, "save_checkpoint", lambda state: (_ for _ in ()).throw(TrainingFailed("the disk is full"))
+    )
+    with pytest.raises(TrainingFailed, match="disk"):
+        trainer.train()
+    assert RunFolder.open(tmp_path / "run").steps() == [3]
+    assert RunFolder.open(tmp_path / "run").info["status"] == "failed"
+
+
+def test_no_pairs_is_an_error_and_no_finished_run(tmp_path):
+    empty = small_pairs(0)
+    with pytest.raises(DataError, match="nothing to train on"):
+        small_trainer(tmp_path / "run", pairs=empty)
+
+
+def test_epochs_end_a_run(tmp_path):
+    report = small_trainer(tmp_path / "run", small_config(max_steps=None, max_epochs=2)).train()
+    assert report.epochs == 2.0
+
+
+def test_the_weights_of_another_run_are_stored_before_the_first_step(tmp_path):
+    config = small_config(init_from="elsewhere", keep_last=50, keep_best=0)
+    small_trainer(tmp_path / "run", config).train()
+    assert RunFolder.open(tmp_path / "run").steps()[0] == 0
+
+
+def test_the_metrics_hold_everything(tmp_path):
+    small_trainer(tmp_path / "run").train()
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [r["step"] for r in records if r["kind"] == "train"] == [2, 4, 6, 8, 10, 12]
+    assert [r["step"] for r in records if r["kind"] == "validation"] == [4, 8, 12]
+    assert {"loss", "lr", "grad_norm", "tokens_per_second", "epoch", "skipped"} <= records[0].keys()
+    validation = next(r for r in records if r["kind"] == "validation")
+    assert {"loss", "perplexity", "bleu", "signature", "decoding"} <= validation.keys()
+    assert "BLEU" in (tmp_path / "run" / "train.log").read_text()

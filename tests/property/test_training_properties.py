@@ -1,0 +1,179 @@
+"""What holds for every training: how a step is cut, what a skipped step leaves, what averaging means."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from training_rig import MODEL, look, runtime, small_config, small_pairs, small_tokenizer, small_trainer
+
+from transformer_cli.checkpoint import build_model
+from transformer_cli.data.batching import collate
+from transformer_cli.errors import TrainingFailed
+from transformer_cli.training.ema import Ema
+from transformer_cli.training.optimizer import gradients
+from transformer_cli.training.update import Updater
+
+
+def state_of(trainer):
+    """Return weights and moments."""
+    snapshot = trainer._updater.snapshot(trainer.state.step, {})
+    return {**snapshot.weights, **snapshot.optimizer, **(snapshot.ema or {})}
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 99))
+def test_micro_batches_are_one_batch(sizes, seed):
+    config = small_config(model={"dropout": 0.0})
+    model = build_model(config, small_tokenizer()).double()
+    pairs = small_pairs(sum(sizes), seed)
+    n_tokens = sum(len(tgt) for tgt in pairs.tgt)
+
+    def gradient(windows):
+        updater = Updater(copy.deepcopy(model), config.train, runtime())
+        loss = sum(updater.backward(collate(pairs, rows), n_tokens) for rows in windows)
+        return loss, gradients(updater.model)
+
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    cut = [list(range(start, start + size)) for start, size in zip(starts, sizes, strict=True)]
+    (loss_cut, cut_up), (loss_whole, whole) = gradient(cut), gradient([list(range(len(pairs)))])
+    torch.testing.assert_close(loss_cut, loss_whole, rtol=1e-9, atol=1e-9)
+    for a, b in zip(cut_up, whole, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+class Poisoned(nn.Module):
+    """A model whose loss is not a number in some forward passes."""
+
+    def __init__(self, model, bad):
+        super().__init__()
+        self.model, self.bad, self.calls = model, bad, 0
+
+    def forward(self, src, tgt_in):
+        self.calls += self.training
+        logits = self.model(src, tgt_in)
+        return logits * float("nan") if self.training and self.calls in self.bad else logits
+
+
+@pytest.mark.parametrize("ema_decay", [None, 0.9])
+def test_a_skipped_step_moves_nothing(tmp_path, ema_decay):
+    config = small_config(accumulate=1, ema_decay=ema_decay)
+    model = Poisoned(build_model(config, small_tokenizer()), bad={3})
+    trainer = small_trainer(tmp_path / "run", config, model=model)
+    trainer._advance()
+    trainer._advance()
+    before, counters = {k: v.clone() for k, v in state_of(trainer).items()}, trainer.state.copy()
+    trainer._advance()
+    assert equal(before, state_of(trainer))
+    assert (trainer.state.step, trainer.state.skipped) == (counters.step, 1)
+    assert trainer.state.position != counters.position
+    trainer._advance()
+    assert (trainer.state.step, trainer.state.bad_in_a_row) == (3, 0)
+
+
+def test_too_many_bad_steps_end_the_run_and_leave_the_checkpoint(tmp_path):
+    config = small_config(accumulate=1, max_bad_steps=3, save_every=2)
+    model = Poisoned(build_model(config, small_tokenizer()), bad=set(range(5, 100)))
+    trainer = small_trainer(tmp_path / "run", config, model=model)
+    with pytest.raises(TrainingFailed, match="3 times in a row"):
+        trainer.train()
+    assert trainer.state.skipped == 3
+    assert trainer.run.info["status"] == "failed"
+    assert trainer.run.load_checkpoint(4).step == 4
+
+
+def test_fp16_scales_unscales_before_clipping_and_recovers_from_overflow(tmp_path):
+    config = small_config(amp="fp16", accumulate=1, max_steps=8, max_bad_steps=1)
+    trainer = small_trainer(tmp_path / "run", config)
+    scaler = trainer._updater.scaler
+    assert scaler.is_enabled()
+    scaler._init_scale = 2.0**40  # overflows in fp16: the first steps must be skipped, and are no failure
+    trainer.train()
+    assert trainer.state.step == 8
+    assert trainer.state.skipped > 0
+    assert scaler.get_scale() < 2.0**40
+    norms = [record.grad_norm for record in trainer._journal._listeners[0].records if record.grad_norm is not None]
+    plain = small_trainer(tmp_path / "plain", small_config(accumulate=1, max_steps=8))
+    plain.train()
+    expected = [record.grad_norm for record in plain._journal._listeners[0].records]
+    assert norms[0] == pytest.approx(expected[0], rel=0.5)  # of true gradients: scaled ones are 2**20 times as large
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(0.01, 0.999), st.integers(1, 30))
+def test_averaged_weights_follow_the_formula(decay, steps):
+    model = nn.Linear(1, 1, bias=False).double()
+    ema, expected = Ema(model, decay), model.weight.item()
+    for step in range(1, steps + 1):
+        model.weight.data.fill_(float(step))
+        ema.update(model, step)
+        d = min(decay, (1 + step) / (10 + step))
+        expected = d * expected + (1 - d) * step
+    assert ema.shadow["weight"].item() == pytest.approx(expected, rel=1e-9)
+    with ema.applied(model):
+        assert model.weight.item() == pytest.approx(expected, rel=1e-9)
+    assert model.weight.item() == steps
+
+
+def test_validating_saving_and_logging_do_not_move_the_training(tmp_path):
+    def noisy(model, step):
+        torch.manual_seed(step)  # a validation may do anything to the generators
+        torch.rand(step)
+        model.eval()
+        return look(model, step)
+
+    results = []
+    for i, every in enumerate(
+        ({}, {"validate_every": 1, "save_every": 1, "log_every": 1, "keep_last": 1}, {"log_every": 5})
+    ):
+        trainer = small_trainer(tmp_path / str(i), small_config(**every), validate=noisy)
+        trainer.train()
+        results.append(state_of(trainer))
+    assert equal(results[0], results[1])
+    assert equal(results[0], results[2])
+
+
+@pytest.mark.parametrize(
+    ("stop", "ema", "amp"), [(1, None, "off"), (5, 0.9, "off"), (8, None, "bf16"), (11, 0.9, "fp16")]
+)
+def test_resuming_is_never_having_stopped(tmp_path, stop, ema, amp):
+    folder, settings_ = tmp_path, {"ema_decay": ema, "amp": amp}
+    whole = small_trainer(folder / "whole", small_config(**settings_))
+    whole.train()
+    first = small_trainer(folder / "halves", small_config(**settings_))
+    for _ in range(stop):
+        first._advance()
+    first._save("interrupted")
+    second = small_trainer(folder / "halves", small_config(**settings_))
+    second.resume()
+    assert second.state == first.state
+    second.train()
+    assert equal(state_of(whole), state_of(second))
+    assert whole.state == second.state
+    for name in ("model.safetensors", "checkpoints/step-12/state.json", "checkpoints/step-12/optimizer.safetensors"):
+        assert (folder / "whole" / name).read_bytes() == (folder / "halves" / name).read_bytes()
+
+
+def test_the_rig_has_dropout():
+    assert MODEL["dropout"] > 0  # without it the tests above would not see a wrong random stream
+
+
+def test_averaged_weights_are_validated_and_saved(tmp_path):
+    seen = []
+
+    def remember(model, step):
+        seen.append({name: p.clone() for name, p in model.named_parameters()})
+        return look(model, step)
+
+    trainer = small_trainer(tmp_path / "run", small_config(ema_decay=0.9, max_steps=4), validate=remember)
+    trainer.train()
+    assert equal(seen[-1], trainer._updater.ema.shadow)
+    assert equal(trainer.run.load_weights(), trainer._updater.ema.shadow)
+    assert not equal(trainer._updater.weights(), trainer._updater.ema.shadow)
+    assert equal(trainer.run.load_checkpoint(4).weights, trainer._updater.weights())

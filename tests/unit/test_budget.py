@@ -1,0 +1,79 @@
+import pytest
+from training_rig import small_config, small_pairs
+
+from transformer_cli.training.budget import StepTimer, steps_in_budget, steps_within, stored_budget
+from transformer_cli.training.data_order import DataOrder, Position
+
+
+def settings(**limits):
+    return small_config(**({"max_steps": None} | limits)).train
+
+
+@pytest.mark.parametrize(
+    ("limits", "budget", "expected"),
+    [
+        ({"max_steps": 7}, None, 7),
+        ({"max_epochs": 3}, None, 30),
+        ({"max_epochs": 3, "max_steps": 12}, None, 12),
+        ({"max_epochs": 3, "max_steps": 99}, None, 30),
+        ({"max_minutes": 1.0}, None, None),
+        ({"max_minutes": 1.0}, 11, 11),
+        ({"max_minutes": 1.0, "max_steps": 9}, None, 9),
+        ({"max_minutes": 1.0, "max_steps": 9, "max_epochs": 1}, 5, 5),
+    ],
+)
+def test_the_smallest_limit_counts(limits, budget, expected):
+    assert steps_within(settings(**limits), lambda epoch: 10, budget) == expected
+
+
+def test_epochs_are_asked_only_as_far_as_needed():
+    asked = []
+    steps_within(settings(max_epochs=1000, max_steps=15), lambda epoch: asked.append(epoch) or 10, None)
+    assert asked == [0, 1]
+
+
+def test_the_first_steps_are_not_timed():
+    timer = StepTimer()
+    for _ in range(3):
+        timer.add(100.0, 10)
+    assert not timer.is_ready(1e9)
+    for _ in range(20):
+        timer.add(2.0, 10)
+    assert timer.is_ready(1e9)
+    assert timer.seconds_per_token() == pytest.approx(0.2)
+
+
+def test_a_quarter_of_a_small_budget_is_enough_timing():
+    timer = StepTimer()
+    timer.add(3.0, 10)
+    assert timer.is_ready(12.0)
+    assert timer.seconds_per_token() == pytest.approx(0.3)
+
+
+def test_steps_in_budget_leave_time_for_validations():
+    assert steps_in_budget(20, 100.0, 1.0, 0.0, 10) == 120
+    assert steps_in_budget(20, 110.0, 1.0, 10.0, 10) == 70  # every step costs 1 + 10 / 10, and the last validation 10
+    assert steps_in_budget(20, -5.0, 1.0, 1.0, 10) == 20
+
+
+def test_other_minutes_change_the_stored_steps_in_proportion():
+    info = {"time_budget": {"minutes": 0.1, "steps": 1001}}
+    assert stored_budget(info, 0.1) == 1001
+    assert stored_budget(info, 0.3) == 3003
+    assert stored_budget(info, None) is None
+    assert stored_budget({}, 0.1) is None
+
+
+def test_windows_read_every_batch_once_and_end_with_the_epoch():
+    order = DataOrder(small_pairs(), 60, 4, seed=1)
+    batches, at, seen = order.batches(0), Position(), []
+    for _ in range(order.steps_per_epoch(0)):
+        assert at.epoch == 0
+        window = order.window(at)
+        seen += window
+        at = order.after(at)
+    assert at == Position(1, 0)
+    assert [list(rows) for rows in seen] == [list(rows) for rows in batches]
+    assert len(window) == len(batches) % 4 or 4
+    assert order.steps_per_epoch(0) == -(-len(batches) // 4)
+    assert sorted(i for rows in seen for i in rows) == list(range(60))

@@ -1,0 +1,245 @@
+import errno
+import json
+import os
+import pickle
+import resource
+import shutil
+
+import pytest
+import torch
+from training_rig import small_config, small_tokenizer
+
+from transformer_cli.checkpoint import CheckpointState, RunFolder, build_model, durable, load_model, newest_run
+from transformer_cli.checkpoint.tensor_files import to_bytes
+from transformer_cli.errors import RunError, TrainingFailed
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunFolder.create(tmp_path / "run", small_config(), small_tokenizer(), {"recipe": "small"}, overwrite=False)
+
+
+def state(step, bleu=None):
+    weights = {"a": torch.full((2,), float(step))}
+    validation = None if bleu is None else {"bleu": bleu, "loss": -bleu}
+    return CheckpointState(step, weights, {"step.a": torch.tensor(1.0)}, None, {"validation": validation})
+
+
+def weights():
+    return dict(build_model(small_config(), small_tokenizer()).named_parameters())
+
+
+def test_a_run_folder_is_read_back_as_it_was(run):
+    again = RunFolder.open(run.path)
+    assert again.config == small_config()
+    assert again.tokenizer.sha256 == small_tokenizer().sha256
+    assert again.info == run.info
+    assert (again.info["format"], again.info["recipe"], again.info["status"]) == (1, "small", "new")
+
+
+def test_equal_weights_give_equal_bytes(run):
+    shuffled = dict(reversed(weights().items()))
+    first = weights()
+    assert to_bytes(first, "x") == to_bytes({name: first[name] for name in shuffled}, "x")
+    assert len({to_bytes(first, "x") for _ in range(8)}) == 1
+
+
+def test_an_existing_run_is_replaced_only_on_request(run):
+    with pytest.raises(RunError, match="exists"):
+        RunFolder.create(run.path, run.config, run.tokenizer, {}, overwrite=False)
+    run.save_checkpoint(state(1))
+    new = RunFolder.create(run.path, run.config, run.tokenizer, {}, overwrite=True)
+    assert new.steps() == []
+    assert [path.name for path in run.path.parent.iterdir()] == ["run"]
+
+
+def test_a_folder_that_is_no_run_is_never_replaced(tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "precious.txt").touch()
+    with pytest.raises(RunError, match="is not a run"):
+        RunFolder.create(tmp_path / "letters", small_config(), small_tokenizer(), {}, overwrite=True)
+    assert (tmp_path / "letters" / "precious.txt").exists()
+
+
+def test_checkpoints_come_back_bit_by_bit(run):
+    run.save_checkpoint(state(3, 1.5))
+    found = run.load_checkpoint(3)
+    assert torch.equal(found.weights["a"], torch.full((2,), 3.0))
+    assert found.counters == {"validation": {"bleu": 1.5, "loss": -1.5}}
+    assert (found.step, found.ema) == (3, None)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(run, name, damage):
+    for step in (2, 10):
+        run.save_checkpoint(state(step))
+    path = run.checkpoint(10) / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "truncated":
+        path.write_bytes(content[:-5])
+    if damage == "flipped":
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    notes = []
+    assert run.newest_intact(notes.append).step == 2
+    assert "step-10" in notes[0]
+    assert name in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("keep_last", "keep_best", "metric", "kept"),
+    [
+        (1, 0, "bleu", [50]),
+        (2, 1, "bleu", [20, 40, 50]),
+        (1, 2, "loss", [20, 30, 50]),
+        (9, 0, "bleu", [10, 20, 30, 40, 50]),
+    ],
+)
+def test_pruning_keeps_the_last_and_the_best(run, keep_last, keep_best, metric, kept):
+    for step, bleu in zip((10, 20, 30, 40, 50), (1.0, 9.0, 5.0, None, 2.0), strict=True):
+        run.save_checkpoint(state(step, bleu))
+    run.prune(keep_last, keep_best, metric)
+    assert run.steps() == kept
+
+
+def test_leftovers_of_an_interrupted_write_are_cleaned(run):
+    run.save_checkpoint(state(1))
+    (run.path / ".tmp-model.safetensors").touch()
+    (run.path / "checkpoints" / ".tmp-step-2").mkdir()
+    run.clean()
+    assert not list(run.path.rglob(".tmp-*"))
+    assert run.steps() == [1]
+
+
+def test_a_full_disk_leaves_the_old_files_intact(run):
+    run.save_checkpoint(state(1))
+    run.save_model(weights())
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    big = {"a": torch.zeros(100_000)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a write fails half-way, as on a full disk
+    try:
+        with pytest.raises(TrainingFailed, match="disk is full"):
+            run.save_checkpoint(CheckpointState(2, big, {}, None, {}))
+        with pytest.raises(TrainingFailed, match="disk is full"):
+            run.save_model(big)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_folder_that_cannot_be_written_is_a_clear_error(run, monkeypatch, code):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(durable, "_write_synced", refuse)
+    with pytest.raises(RunError, match="cannot be written") as caught:
+        run.update_info({"step": 1})
+    assert "--run" in str(caught.value)
+
+
+def test_records_after_a_step_and_half_a_line_are_forgotten(run):
+    for step in (5, 10, 15):
+        run.append_metrics({"kind": "train", "step": step})
+        run.append_samples({"step": step, "samples": [["ä", "b", "c"]]})
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "st')
+    assert [record["step"] for record in run.metrics()] == [5, 10, 15]
+    run.truncate_records(10)
+    assert [record["step"] for record in run.metrics()] == [5, 10]
+    assert (run.path / "samples.jsonl").read_text().count("\n") == 2
+    run.append_metrics({"kind": "train", "step": 11})
+    assert [record["step"] for record in run.metrics()] == [5, 10, 11]
+
+
+def test_the_best_model_and_a_checkpoint_load_to_equal_outputs(run):
+    model = build_model(run.config, run.tokenizer).eval()
+    run.save_model(dict(model.named_parameters()))
+    run.save_checkpoint(CheckpointState(4, dict(model.named_parameters()), {}, None, {}))
+    src, tgt = torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]])
+    for path in (run.path, run.checkpoint(4)):
+        loaded, tokenizer, config = load_model(path, "cpu")
+        assert torch.equal(loaded(src, tgt), model(src, tgt))
+        assert (tokenizer.sha256, config, loaded.training) == (run.tokenizer.sha256, run.config, False)
+
+
+def test_a_checkpoint_with_averaged_weights_gives_those(run):
+    averaged = {name: torch.zeros_like(tensor) for name, tensor in weights().items()}
+    run.save_checkpoint(CheckpointState(4, weights(), {}, averaged, {}))
+    assert all(not p.any() for p in load_model(run.checkpoint(4))[0].parameters())
+
+
+def test_a_moved_run_still_loads(run):
+    run.save_model(weights())
+    moved = shutil.move(run.path, run.path.parent / "elsewhere")
+    assert load_model(moved)[2] == small_config()
+
+
+class Payload:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_a_pickle_is_refused_and_not_executed(run, tmp_path, by_torch):
+    target, trap = run.path / "model.safetensors", tmp_path / "executed"
+    torch.save(Payload(trap), target) if by_torch else target.write_bytes(pickle.dumps(Payload(trap)))
+    with pytest.raises(RunError, match="pickle"):
+        load_model(run.path)
+    assert not trap.exists()
+
+
+def test_a_foreign_tokenizer_is_refused(run):
+    durable.write_file(run.path / "model.safetensors", to_bytes(weights(), "another"))
+    with pytest.raises(RunError, match="belongs to another tokenizer"):
+        load_model(run.path)
+
+
+def test_weights_of_another_shape_are_refused_by_name(run):
+    wrong = weights() | {"output.weight": torch.zeros(1), "extra": torch.zeros(1)}
+    run.save_model(wrong)
+    with pytest.raises(RunError, match="do not fit") as caught:
+        load_model(run.path)
+    assert "extra" in str(caught.value)
+
+
+def test_a_run_without_a_model_says_what_to_do(run):
+    with pytest.raises(RunError, match="no validated model"):
+        load_model(run.path)
+
+
+def test_the_newest_run_is_that_of_the_latest_stored_time(tmp_path):
+    for name, created in (("b", "2024-01-01"), ("a", "2025-01-01"), ("c", "2026-01-01")):
+        made = RunFolder.create(tmp_path / name, small_config(), small_tokenizer(), {}, overwrite=False)
+        made.update_info({"created": created})
+        if name != "c":
+            made.save_model(weights())
+    assert newest_run(tmp_path).name == "a"
+
+
+def test_no_run_says_what_was_looked_for(tmp_path):
+    with pytest.raises(RunError, match="no run with a model") as caught:
+        newest_run(tmp_path)
+    assert "tfm train --config base.yaml" in str(caught.value)
+    assert "model.safetensors" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "not a run folder"), ("{", "damaged"), ('{"format": 2}', "another format"), ("[]", "damaged")],
+)
+def test_what_is_no_run_is_refused(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    with pytest.raises(RunError, match=message):
+        RunFolder.open(tmp_path)
+
+
+def test_info_is_whole_after_every_change(run):
+    run.update_info({"step": 7})
+    assert json.loads((run.path / "run.json").read_text())["step"] == 7

@@ -1,0 +1,61 @@
+import pytest
+import torch
+from training_rig import runtime, small_config, small_pairs, small_tokenizer
+
+from transformer_cli.checkpoint import build_model
+from transformer_cli.data.batching import TokenizedPairs, collate
+from transformer_cli.data.tokenizer import PAD
+from transformer_cli.training.loss import dev_loss, summed_loss
+from transformer_cli.training.validation import is_better
+
+
+def smoothed_by_hand(logits, targets, epsilon):
+    """Szegedy et al. 2016, section 7: q = (1 - epsilon) * one-hot + epsilon / V."""
+    log_p = logits.log_softmax(-1)
+    total = 0.0
+    for row, target in zip(log_p.flatten(0, 1), targets.flatten(), strict=True):
+        if target != PAD:
+            total -= (1 - epsilon) * row[target] + epsilon * row.mean()
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_loss_is_the_sum_over_tokens_that_are_not_padding(epsilon):
+    torch.manual_seed(0)
+    logits, targets = torch.randn(2, 3, 7), torch.tensor([[4, 5, 3], [6, 3, PAD]])
+    torch.testing.assert_close(summed_loss(logits, targets, epsilon), smoothed_by_hand(logits, targets, epsilon))
+
+
+def test_dev_loss_does_not_depend_on_the_batches():
+    model, pairs = build_model(small_config(), small_tokenizer()), small_pairs(20)
+    one_by_one = []
+    model.eval()
+    for i in range(20):
+        batch = collate(TokenizedPairs(pairs.src[i : i + 1], pairs.tgt[i : i + 1]), [0])
+        one_by_one.append(summed_loss(model(batch.src, batch.tgt_in), batch.tgt_out).item())
+    expected = sum(one_by_one) / sum(len(tgt) for tgt in pairs.tgt)
+    for batch_tokens in (1, 60, 10_000):
+        assert dev_loss(model, pairs, runtime(), batch_tokens) == pytest.approx(expected, rel=1e-5)
+
+
+def test_dev_loss_draws_no_random_number_and_puts_the_mode_back():
+    model = build_model(small_config(), small_tokenizer()).train()
+    before = torch.get_rng_state()
+    dev_loss(model, small_pairs(5), runtime(), 60)
+    assert torch.equal(before, torch.get_rng_state())
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "metric", "expected"),
+    [
+        ({"bleu": 1.0, "loss": 9.0}, None, "bleu", True),
+        ({"bleu": 2.0, "loss": 9.0}, {"bleu": 1.0, "loss": 1.0}, "bleu", True),
+        ({"bleu": 2.0, "loss": 9.0}, {"bleu": 1.0, "loss": 1.0}, "loss", False),
+        ({"bleu": 1.0, "loss": 1.0}, {"bleu": 1.0, "loss": 1.0}, "loss", False),
+        ({"bleu": 0.0, "loss": float("nan")}, {"bleu": 0.0, "loss": 5.0}, "loss", False),
+        ({"bleu": 0.0, "loss": 5.0}, {"bleu": 0.0, "loss": float("nan")}, "loss", True),
+    ],
+)
+def test_which_validation_is_better(new, old, metric, expected):
+    assert is_better(new, old, metric) is expected

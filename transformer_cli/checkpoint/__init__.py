@@ -1,0 +1,11 @@
+"""One run folder: save, load, resume.
+
+``run_folder.py`` the folder of a run, ``snapshot.py`` one checkpoint in it, ``loading.py`` a trained model from either,
+``tensor_files.py`` tensors as bytes, ``durable.py`` writes that survive a crash.
+"""
+
+from transformer_cli.checkpoint.loading import build_model, load_model, newest_run
+from transformer_cli.checkpoint.run_folder import RunFolder, read_info
+from transformer_cli.checkpoint.snapshot import CheckpointState
+
+__all__ = ["CheckpointState", "RunFolder", "build_model", "load_model", "newest_run", "read_info"]

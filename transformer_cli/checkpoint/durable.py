@@ -1,0 +1,124 @@
+"""Writing so that a crash at any instant leaves the old state or the new one, never a mixture.
+
+Everything is written beside its place under a temporary name, fsynced and renamed; then the folder is fsynced.
+Not here: what is written.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transformer_cli.errors import RunError, TrainingFailed
+
+_TEMPORARY = ".tmp-"
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write or replace one file."""
+    temporary = path.with_name(f"{_TEMPORARY}{path.name}")
+    with explained(path):
+        try:
+            _write_synced(temporary, content)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_folder(path.parent)
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write or replace a folder of files as one thing."""
+    temporary = path.with_name(f"{_TEMPORARY}{path.name}")
+    with explained(path):
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            for name, content in files.items():
+                _write_synced(temporary / name, content)
+            sync_folder(temporary)
+            move_into_place(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def move_into_place(finished: Path, path: Path) -> None:
+    """Rename a finished folder to its place; what was there is moved aside first and then removed.
+
+    A folder cannot be replaced in one step. Stopped between the two renames, nothing is at ``path``, and the finished
+    one is lost to ``remove_temporaries``: callers write a folder only over one they can do without.
+    """
+    old = path.with_name(f"{_TEMPORARY}old-{path.name}")
+    if path.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(path, old)
+    os.rename(finished, path)
+    sync_folder(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line; not fsynced, because a log may lose its end in a power cut."""
+    with explained(path), path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(line + "\n")
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that it disappears at once and not file by file."""
+    doomed = path.with_name(f"{_TEMPORARY}old-{path.name}")
+    with explained(path):
+        shutil.rmtree(doomed, ignore_errors=True)
+        os.rename(path, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove what an interrupted write has left; only the one who writes into the folder may call this."""
+    with explained(folder):
+        for path in folder.glob(f"{_TEMPORARY}*"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def sync_folder(path: Path) -> None:
+    """Make renames inside a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn the system's errors about writing into messages.
+
+    Raises:
+        TrainingFailed: the disk is full.
+        RunError: the place cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise TrainingFailed(
+                "the disk is full",
+                where=str(path),
+                hint="free some space and continue with --resume; old files are intact",
+            ) from error
+        hint = "check its permissions, or choose another folder with --run"
+        raise RunError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

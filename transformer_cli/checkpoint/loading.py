@@ -1,0 +1,70 @@
+"""From files to a model that can translate: which run, which weights, and whether they fit.
+
+Not here: the layout of a run (``run_folder.py``) and of a checkpoint (``snapshot.py``).
+"""
+
+from pathlib import Path
+
+import torch
+
+from transformer_cli.checkpoint.run_folder import RunFolder, read_info
+from transformer_cli.checkpoint.snapshot import EMA, WEIGHTS, read_state
+from transformer_cli.checkpoint.tensor_files import load_strictly, read_tensors_of
+from transformer_cli.config import Config
+from transformer_cli.data.tokenizer import PAD, Tokenizer
+from transformer_cli.errors import RunError
+from transformer_cli.model.transformer import Transformer
+
+
+def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
+    """Return the freshly initialised model of a configuration."""
+    sizes = tokenizer.src_vocab_size, tokenizer.tgt_vocab_size
+    return Transformer(config.model, *sizes, pad_id=PAD, max_length=config.data.max_length)
+
+
+def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Transformer, Tokenizer, Config]:
+    """Load a trained model, ready to translate.
+
+    Args:
+        path: a run folder (its best model), or one of its ``checkpoints/step-N`` (the averaged weights if the run
+            averages, else the plain ones).
+        device: where the weights go.
+
+    Raises:
+        RunError: there is no usable model, or it belongs to another tokenizer.
+    """
+    path = Path(path)
+    if path.resolve().parent.name == "checkpoints":
+        run = RunFolder.open(path.resolve().parent.parent)
+        read_state(path)
+        weights = read_tensors_of(path / EMA if (path / EMA).exists() else path / WEIGHTS, run.tokenizer.sha256)
+    else:
+        run = RunFolder.open(path)
+        weights = run.load_weights()
+    model = build_model(run.config, run.tokenizer)
+    load_strictly(model, weights, path)
+    return model.to(device).eval(), run.tokenizer, run.config
+
+
+def newest_run(root: Path = Path("runs")) -> Path:
+    """Return the run that was created last, by its stored time, among those that have a model.
+
+    Raises:
+        RunError: there is none.
+    """
+    found = [(created, path) for path in root.glob("*") if (created := _created(path)) is not None]
+    if not found:
+        raise RunError(
+            "no run with a model was found",
+            where=str(root),
+            expected=f"{root}/*/{WEIGHTS}",
+            hint="make one with tfm train --config base.yaml, or name one with --run DIR",
+        )
+    return max(found)[1]
+
+
+def _created(path: Path) -> str | None:
+    try:
+        return str(read_info(path)["created"]) if (path / WEIGHTS).is_file() else None
+    except RunError:
+        return None

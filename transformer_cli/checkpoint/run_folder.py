@@ -1,0 +1,248 @@
+"""One run folder: self-contained, movable, and whole at every instant.
+
+    run.json             format, created, recipe, versions, status, steps, best
+    config.yaml          the resolved recipe
+    tokenizer*.model
+    model.safetensors    the best weights so far
+    checkpoints/step-N/  see snapshot.py
+    metrics.jsonl        a record per log interval and validation
+    samples.jsonl        sample translations of every validation
+    train.log            what was printed
+
+Not here: when to save (``training/trainer.py``), how to write durably (``durable.py``), and loading a model for use
+(``loading.py``).
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from transformer_cli.checkpoint import durable
+from transformer_cli.checkpoint.snapshot import WEIGHTS, CheckpointState, read_snapshot, read_state, write_snapshot
+from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
+from transformer_cli.config import Config
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.errors import ConfigError, RunError
+from transformer_cli.recipe import load_recipe, to_yaml
+
+FORMAT = 1
+_INFO, _CONFIG, _METRICS, _SAMPLES, _LOG = "run.json", "config.yaml", "metrics.jsonl", "samples.jsonl", "train.log"
+
+
+class RunFolder:
+    """Everything about one run on disk."""
+
+    def __init__(self, path: Path, config: Config, tokenizer: Tokenizer, info: dict[str, Any]) -> None:
+        self.path, self.config, self.tokenizer, self.info = path, config, tokenizer, info
+
+    @classmethod
+    def create(
+        cls, path: Path, config: Config, tokenizer: Tokenizer, info: Mapping[str, object], *, overwrite: bool = False
+    ) -> "RunFolder":
+        """Make a new run folder; it appears whole or not at all.
+
+        Args:
+            path: where; the parents are made.
+            config: the resolved recipe.
+            tokenizer: saved with the run.
+            info: what else ``run.json`` shall say.
+            overwrite: replace an existing *run*; another kind of folder is never replaced.
+
+        Raises:
+            RunError: something is in the way, or the place cannot be written.
+        """
+        cls.refuse_existing(path, overwrite)
+        own = {"format": FORMAT, "created": datetime.now(UTC).isoformat(timespec="microseconds")}
+        own |= {"tokenizer_sha256": tokenizer.sha256, "status": "new", "step": 0, "total_steps": None, "best": None}
+        run = cls(path.with_name(f".tmp-{path.name}"), config, tokenizer, {**info, **own})
+        with durable.explained(path):
+            shutil.rmtree(run.path, ignore_errors=True)
+            (run.path / "checkpoints").mkdir(parents=True)
+            tokenizer.save(run.path)
+        run.replace_config(config)
+        run.update_info({})
+        with durable.explained(path):
+            durable.move_into_place(run.path, path)
+        run.path = path
+        return run
+
+    @staticmethod
+    def refuse_existing(path: Path, overwrite: bool) -> None:
+        """Check that a run may be made at a place.
+
+        Raises:
+            RunError: a run is there and shall not be replaced, or something that is not a run.
+        """
+        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            return
+        if not (path / _INFO).is_file():
+            raise RunError("is in the way and is not a run", where=str(path), hint="choose another folder with --run")
+        if not overwrite:
+            hint = "continue it with --resume, or replace it with --overwrite"
+            raise RunError("the run folder exists", where=str(path), hint=hint)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunFolder":
+        """Open an existing run; nothing is written, so a read-only folder will do.
+
+        Raises:
+            RunError: there is no run, it is damaged or of a newer format.
+            DataError: its tokenizer is missing or damaged.
+        """
+        path = Path(path)
+        info = read_info(path)
+        try:
+            config = load_recipe(str(path / _CONFIG))
+        except ConfigError as error:
+            raise RunError("has no usable config.yaml", where=str(path), got=error.render()) from None
+        return cls(path, config, Tokenizer.load(path), info)
+
+    def update_info(self, changes: Mapping[str, object]) -> None:
+        """Change entries of ``run.json``."""
+        self.info.update(changes)
+        durable.write_file(self.path / _INFO, json.dumps(self.info, indent=1, ensure_ascii=False).encode() + b"\n")
+
+    def replace_config(self, config: Config) -> None:
+        """Store another configuration: that of a continued run, with its new limits."""
+        self.config = config
+        durable.write_file(self.path / _CONFIG, to_yaml(config).encode())
+
+    def clean(self) -> None:
+        """Remove what an interrupted write has left. Only for the one who trains here."""
+        durable.remove_temporaries(self.path)
+        if (self.path / "checkpoints").is_dir():
+            durable.remove_temporaries(self.path / "checkpoints")
+
+    # Checkpoints
+
+    def steps(self) -> list[int]:
+        """Return the steps that have a checkpoint, ascending."""
+        names = [path.name for path in (self.path / "checkpoints").glob("step-*")]
+        return sorted(int(name[5:]) for name in names if name[5:].isdigit())
+
+    def checkpoint(self, step: int) -> Path:
+        """Return the folder of a checkpoint."""
+        return self.path / "checkpoints" / f"step-{step}"
+
+    def save_checkpoint(self, state: CheckpointState) -> None:
+        """Write a checkpoint durably.
+
+        Raises:
+            TrainingFailed: the disk is full; what was there before is intact.
+            RunError: the folder cannot be written.
+        """
+        write_snapshot(self.checkpoint(state.step), state, self.tokenizer.sha256)
+
+    def load_checkpoint(self, step: int) -> CheckpointState:
+        """Read and verify a checkpoint.
+
+        Raises:
+            RunError: it is missing or damaged.
+        """
+        return read_snapshot(self.checkpoint(step))
+
+    def newest_intact(self, note: Callable[[str], None]) -> CheckpointState | None:
+        """Return the newest checkpoint that is whole; damaged ones are named and passed over."""
+        for step in reversed(self.steps()):
+            try:
+                return self.load_checkpoint(step)
+            except RunError as error:
+                note(f"checkpoint step-{step} cannot be used, trying the one before: {error.render()}")
+        return None
+
+    def prune(self, keep_last: int, keep_best: int, metric: str) -> None:
+        """Remove checkpoints except the newest ones and those with the best validations."""
+        steps = self.steps()
+        scores = {step: score for step in steps if (score := self._score(step, metric)) is not None}
+        sign = 1 if metric == "loss" else -1
+        best = sorted(scores, key=lambda step: (sign * scores[step], step))[:keep_best]
+        for step in set(steps) - set(steps[-keep_last:]) - set(best):
+            durable.remove_folder(self.checkpoint(step))
+
+    def _score(self, step: int, metric: str) -> float | None:
+        try:
+            validation = read_state(self.checkpoint(step))["counters"].get("validation")
+        except RunError:
+            return None
+        return None if validation is None else float(validation[metric])
+
+    # The best model
+
+    def save_model(self, weights: Mapping[str, Tensor]) -> None:
+        """Write ``model.safetensors``; equal weights give equal bytes."""
+        durable.write_file(self.path / WEIGHTS, to_bytes(weights, self.tokenizer.sha256))
+
+    def load_weights(self) -> dict[str, Tensor]:
+        """Read the best weights.
+
+        Raises:
+            RunError: there are none yet, they are damaged, or they belong to another tokenizer.
+        """
+        path = self.path / WEIGHTS
+        if not path.exists():
+            steps = self.steps()
+            hint = f"use a checkpoint: {self.checkpoint(steps[-1])}" if steps else "continue it: tfm train --resume"
+            raise RunError("the run has no validated model yet", where=str(self.path), expected=WEIGHTS, hint=hint)
+        return read_tensors_of(path, self.tokenizer.sha256)
+
+    # Records
+
+    def append_metrics(self, record: Mapping[str, object]) -> None:
+        """Append a record; it has at least ``kind`` and ``step``."""
+        durable.append_line(self.path / _METRICS, json.dumps(record, ensure_ascii=False))
+
+    def append_samples(self, record: Mapping[str, object]) -> None:
+        """Append the sample translations of a validation."""
+        durable.append_line(self.path / _SAMPLES, json.dumps(record, ensure_ascii=False))
+
+    def append_log(self, line: str) -> None:
+        """Append a line to ``train.log``."""
+        durable.append_line(self.path / _LOG, line)
+
+    def truncate_records(self, step: int) -> None:
+        """Forget the records after a step, and a last line that was cut off."""
+        for path in (self.path / _METRICS, self.path / _SAMPLES):
+            if path.exists():
+                kept = [line for line in path.read_bytes().split(b"\n") if _step_of(line) <= step]
+                durable.write_file(path, b"".join(line + b"\n" for line in kept))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return all records that are whole."""
+        path = self.path / _METRICS
+        lines = path.read_bytes().split(b"\n") if path.exists() else []
+        return [json.loads(line) for line in lines if _step_of(line) < float("inf")]
+
+
+def read_info(path: Path) -> dict[str, Any]:
+    """Read ``run.json`` alone.
+
+    Raises:
+        RunError: there is no run, or it is of another format.
+    """
+    if not path.is_dir():
+        raise RunError("there is no such run folder", where=str(path), hint="tfm runs lists the runs there are")
+    try:
+        info = json.loads((path / _INFO).read_bytes())
+        known = info["format"] == FORMAT
+    except FileNotFoundError:
+        raise RunError("is not a run folder", where=str(path), expected=f"a file {_INFO} in it") from None
+    except OSError as error:
+        raise RunError(f"cannot be read: {error.strerror}", where=str(path / _INFO)) from None
+    except (ValueError, KeyError, TypeError):
+        raise RunError("is damaged", where=str(path / _INFO)) from None
+    if not known:
+        raise RunError("was written in another format", where=str(path), got=info["format"], expected=FORMAT)
+    return dict(info)
+
+
+def _step_of(line: bytes) -> float:
+    """Return the step of a record; infinity for a line that is not whole."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

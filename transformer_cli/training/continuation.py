@@ -1,0 +1,74 @@
+"""Continuing a run: what must be as it was, what may differ, and where it goes on.
+
+Resuming is exact on the same machine, torch and thread count. Elsewhere it works as well, but sums are taken in
+another order and the last bits differ; that is said.
+"""
+
+from collections.abc import Callable
+
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.snapshot import CheckpointState
+from transformer_cli.config import RESUMABLE, Config
+from transformer_cli.errors import RunError
+from transformer_cli.runtime import Runtime
+
+#: What the last bits of a result depend on.
+_SAME = ("device", "amp", "threads", "torch")
+
+
+def last_state(run: RunFolder, note: Callable[[str], None]) -> CheckpointState | None:
+    """Return the newest whole checkpoint, and take the run folder back to it.
+
+    Returns:
+        ``None`` if the run was stopped before its first checkpoint: it starts over.
+
+    Raises:
+        RunError: there are checkpoints, but all are damaged.
+    """
+    run.clean()
+    state = run.newest_intact(note)
+    if state is None and run.steps():
+        raise RunError("all checkpoints are damaged", where=str(run.path), hint="start a new run")
+    if state is None and run.config.train.init_from is not None:
+        hint = "start it again with --overwrite"
+        raise RunError("was stopped before train.init_from's weights were stored", where=str(run.path), hint=hint)
+    if state is None:
+        note("there is no checkpoint yet: the run starts over")
+    run.truncate_records(0 if state is None else state.step)
+    return state
+
+
+def differing_keys(new: Config, old: Config) -> list[str]:
+    """Return the dotted names of the keys whose values differ."""
+    mine, theirs = new.model_dump(), old.model_dump()
+    return [
+        f"{section}.{key}" for section in mine for key in mine[section] if mine[section][key] != theirs[section][key]
+    ]
+
+
+def refuse_changes(run: RunFolder, config: Config) -> None:
+    """Check that only keys differ which a continued run may change.
+
+    Raises:
+        RunError: names the others.
+    """
+    changed = [key for key in differing_keys(config, run.config) if key not in RESUMABLE]
+    if changed:
+        raise RunError(
+            "a continued run keeps its settings",
+            where=str(run.path),
+            got=f"other values for {', '.join(changed)}",
+            expected=f"changes of {', '.join(sorted(RESUMABLE))} only",
+            hint="for other settings start a new run; -s train.init_from=RUN takes the weights along",
+        )
+
+
+def announce_differences(run: RunFolder, runtime: Runtime, note: Callable[[str], None]) -> None:
+    """Say what makes a continued run differ in the last bits from an undisturbed one."""
+    then, now = run.info.get("runtime"), runtime.describe()
+    if isinstance(then, dict):
+        for name in _SAME:
+            if name in then and then[name] != now[name]:
+                note(
+                    f"warning: {name} was {then[name]} and is {now[name]} now: the result will differ in the last bits"
+                )

@@ -1,0 +1,44 @@
+"""Exponential moving average of the weights: validated and saved instead of the weights themselves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class Ema:
+    """Shadow weights, ``shadow = decay * shadow + (1 - decay) * weight`` after every step.
+
+    The decay of step t is ``min(decay, (1 + t) / (10 + t))``: with a constant one the random initial weights would
+    stay visible for a few times ``1 / (1 - decay)`` steps (the ramp is that of TensorFlow's
+    ``ExponentialMovingAverage``).
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.shadow = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, step: int) -> None:
+        """Move the shadow towards the weights that ``step`` (from 1) has made."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.shadow.values()), [p.detach() for p in model.parameters()], 1 - decay)
+
+    def restore(self, shadow: dict[str, Tensor]) -> None:
+        """Take over stored shadow weights."""
+        for name, tensor in self.shadow.items():
+            tensor.copy_(shadow[name])
+
+    @contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """Let the model compute with the shadow weights; its own are put back afterwards, bit by bit."""
+        self._swap(model)
+        try:
+            yield
+        finally:
+            self._swap(model)
+
+    def _swap(self, model: nn.Module) -> None:
+        for name, parameter in model.named_parameters():
+            parameter.data, self.shadow[name] = self.shadow[name], parameter.data

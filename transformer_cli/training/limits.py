@@ -1,0 +1,33 @@
+"""When a run is over."""
+
+from transformer_cli.config import TrainConfig
+from transformer_cli.training.budget import steps_within
+from transformer_cli.training.data_order import DataOrder
+from transformer_cli.training.state import TrainState
+
+
+class Limits:
+    """The end of a run, as a function of its settings and its state."""
+
+    def __init__(self, settings: TrainConfig, order: DataOrder) -> None:
+        self._settings, self._order = settings, order
+        self.budget_steps: int | None = None  # what train.max_minutes came to
+        self.total_steps: int | None = None
+
+    def settle(self, budget_steps: int | None) -> None:
+        """Work out the last step; again when ``max_minutes`` has become a number of steps."""
+        self.budget_steps = budget_steps
+        self.total_steps = steps_within(self._settings, self._order.steps_per_epoch, budget_steps)
+
+    def is_over(self, state: TrainState) -> bool:
+        """Return whether any limit is reached."""
+        return self.is_complete(state) or self.stops_early(state)
+
+    def is_complete(self, state: TrainState) -> bool:
+        """Return whether all steps or epochs are done; a skipped step uses up data, but is none."""
+        no_steps_left = self.total_steps is not None and state.step >= self.total_steps
+        return no_steps_left or (self._settings.max_epochs is not None and state.epoch >= self._settings.max_epochs)
+
+    def stops_early(self, state: TrainState) -> bool:
+        """Return whether validations have not got better for too long."""
+        return self._settings.patience is not None and state.without_gain >= self._settings.patience

@@ -1,0 +1,53 @@
+"""Learning rate as a pure function of the step, so that a resumed run needs no schedule state.
+
+Steps count from 1: ``learning_rate(1, ...)`` is the rate of the first update.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Warm-up to a peak, then a decay."""
+
+    kind: Literal["inverse_sqrt", "linear", "cosine"]
+    peak: float
+    warmup_steps: int
+    hold_until: int = 0  # linear and cosine stay at the peak up to here; see ``budget.py``
+
+    def learning_rate(self, step: int, total_steps: int | None) -> float:
+        """Return the rate of update number ``step``.
+
+        Args:
+            step: from 1.
+            total_steps: last step of the run; ``None`` while it is not known yet, which must not be later than
+                ``hold_until``. ``inverse_sqrt`` does not use it.
+        """
+        if self.kind == "inverse_sqrt":
+            return self.peak * inverse_sqrt(step, self.warmup_steps)
+        if step <= self.warmup_steps:
+            return self.peak * step / self.warmup_steps
+        left = remaining(step, max(self.warmup_steps, self.hold_until), total_steps)
+        return self.peak * (left if self.kind == "linear" else 0.5 - 0.5 * math.cos(math.pi * left))
+
+
+def inverse_sqrt(step: int, warmup_steps: int) -> float:
+    """Return the share of the peak: linear up to ``warmup_steps``, then falling with the square root of the step.
+
+    Vaswani et al. 2017, eq. 3, divided by its own peak, so that ``train.lr`` is the highest rate that occurs rather
+    than a factor in front of ``d_model ** -0.5``. Without warm-up it falls from the first step on.
+    """
+    warmup = max(1, warmup_steps)
+    return min(step / warmup, math.sqrt(warmup / step))
+
+
+def remaining(step: int, decay_from: int, total_steps: int | None) -> float:
+    """Return how much of the decay is left, from 1 at ``decay_from`` to just above 0 at the last step.
+
+    The zero lies one step after the last: a step with rate 0 would be wasted.
+    """
+    if step <= decay_from or total_steps is None:
+        return 1.0
+    return max(0.0, (total_steps + 1 - step) / (total_steps + 1 - decay_from))

@@ -1,0 +1,292 @@
+"""The training loop, and how a run begins, continues and ends.
+
+Not here: one update of the weights (``update.py``), the order of the data (``data_order.py``), what is on disk
+(``run_folder.py``), and how to validate, which the caller brings.
+
+A run is a function of its configuration and its data. Nothing that happens between two steps (logging, validating,
+saving, being killed) can move it: dropout is drawn from streams keyed by the position in the data, and no schedule
+reads the clock. On a GPU there is one synchronisation a step, for the loss and the norm that say whether to step.
+"""
+
+import math
+import shlex
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.config import Config
+from transformer_cli.data.batching import TokenizedPairs, collate
+from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFailed
+from transformer_cli.runtime import Runtime, seed_stream
+from transformer_cli.training import continuation
+from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
+from transformer_cli.training.data_order import DataOrder, Window
+from transformer_cli.training.journal import Journal
+from transformer_cli.training.limits import Limits
+from transformer_cli.training.progress import Progress, TrainRecord, ValidationRecord
+from transformer_cli.training.schedule import Schedule
+from transformer_cli.training.signals import StopSignals
+from transformer_cli.training.state import Ending, TrainingReport, TrainState
+from transformer_cli.training.update import Updater
+from transformer_cli.training.validation import Validation, is_better
+
+
+class Trainer:
+    """Trains one model in one run folder."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        pairs: TokenizedPairs,
+        config: Config,
+        run: RunFolder,
+        runtime: Runtime,
+        *,
+        validate: Callable[[nn.Module, int], Validation],
+        progress: Progress,
+        note: Callable[[str], None],
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            model: with its initial weights; it is moved to the runtime's device.
+            pairs: the training data.
+            config: the run's, but for the keys that a continued run may change.
+            run: where everything is written.
+            runtime: device and precision.
+            validate: looks at the dev set; given the model and the step.
+            progress: is told what happens.
+            note: takes warnings.
+
+        Raises:
+            DataError: there are no pairs.
+        """
+        if not len(pairs):
+            raise DataError("there is nothing to train on", got="0 sentence pairs")
+        settings = config.train
+        self.config, self.run, self.runtime, self.settings = config, run, runtime, settings
+        self._pairs, self._validate_model = pairs, validate
+        self._order = DataOrder(pairs, settings.batch_tokens, settings.accumulate, settings.seed)
+        self._limits = Limits(settings, self._order)
+        self._timer = StepTimer()
+        hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
+        self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold)
+        self._updater = Updater(model.to(runtime.device).train(), settings, runtime)
+        self._journal = Journal(run, progress, note)
+        self.state = TrainState()
+        self._saved: TrainState | None = None  # as of the newest checkpoint
+
+    def train(self) -> TrainingReport:
+        """Train to the end.
+
+        Raises:
+            Interrupted: a signal asked to stop; the state is saved.
+            TrainingFailed: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
+        """
+        self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
+        if self._limits.is_over(self.state) and self.run.info["status"] == "finished":
+            return self._report("already finished")
+        try:
+            self._begin()
+            with StopSignals() as signals:
+                while not self._limits.is_over(self.state):
+                    self._advance()
+                    self._stop_if_asked(signals)
+                return self._finish()
+        except TrainingFailed:
+            with suppress(TfmError):  # a full disk may refuse this, too
+                self.run.update_info({"status": "failed"})
+            raise
+        finally:
+            self._journal.stopped()
+
+    def resume(self) -> None:
+        """Take over the newest whole checkpoint; without one the run starts over.
+
+        Raises:
+            RunError: a key differs that must not, all checkpoints are damaged, or the folder cannot be written.
+        """
+        continuation.refuse_changes(self.run, self.config)
+        continuation.announce_differences(self.run, self.runtime, self._journal.note)
+        found = continuation.last_state(self.run, self._journal.note)
+        if found is not None:
+            self._updater.restore(found)
+            self.state = TrainState.restored(found.step, found.counters)
+            self._saved = self.state.copy()
+        if self.run.config != self.config:
+            self.run.replace_config(self.config)
+
+    # One step
+
+    def _advance(self) -> None:
+        """Do one step and whatever is due after it."""
+        began = time.monotonic()
+        window = self._order.window(self.state.position)
+        rate = self._schedule.learning_rate(self.state.step + 1, self._limits.total_steps)
+        loss, norm = self._accumulate(window), self._updater.unscale_and_clip()
+        loss_value, norm_value = torch.stack([loss, norm]).tolist()
+        self.state.move_to(self._order.after(self.state.position))
+        if not (math.isfinite(loss_value) and math.isfinite(norm_value)):
+            self._skip(loss_value, norm_value)
+            return
+        self._updater.step(rate, self.state.step + 1)
+        self._count(window, loss_value, time.monotonic() - began)
+        self._fix_time_budget()
+        if self.state.step % self.settings.log_every == 0:
+            self._log(rate, norm_value)
+        if self.state.step % self.settings.validate_every == 0:
+            self._validate()
+        if self.state.step % self.settings.save_every == 0 or self._is_best_so_far():
+            self._save()
+
+    def _accumulate(self, window: Window) -> Tensor:
+        """Add up the gradients of a window; return its loss per token."""
+        n_tokens, at = self._order.target_tokens(window), self.state.position
+        losses = []
+        for offset, rows in enumerate(window):
+            batch = collate(self._pairs, rows).to(self.runtime.device)
+            # Keyed by the place in the data and not by the step: a skipped step reads on without counting.
+            seed_stream(self.settings.seed, "dropout", at.epoch, at.batch + offset)
+            losses.append(self._updater.backward(batch, n_tokens))
+        return torch.stack(losses).sum()
+
+    def _skip(self, loss: float, norm: float) -> None:
+        """Leave everything as it was but for the place in the data; give up after too many in a row."""
+        self.state.skipped += 1
+        if self._updater.skip() and math.isfinite(loss):
+            return
+        self.state.bad_in_a_row += 1
+        if self.state.bad_in_a_row >= self.settings.max_bad_steps:
+            raise TrainingFailed(
+                f"loss or gradient was not finite {self.state.bad_in_a_row} times in a row",
+                where=f"step {self.state.step + 1}",
+                got=f"loss {loss:g}, gradient norm {norm:g}",
+                hint="lower train.lr, raise train.warmup_steps, set train.clip_norm, or turn train.amp off; "
+                "the last checkpoint is intact",
+            )
+
+    def _count(self, window: Window, loss: float, seconds: float) -> None:
+        tokens = self._order.target_tokens(window)
+        self.state.count(loss, tokens)
+        self._timer.add(seconds, self._order.padded_tokens(window))
+        self._journal.stepped(self.state.step, self._limits.total_steps, tokens, seconds)
+
+    def _fix_time_budget(self) -> None:
+        """Turn ``max_minutes`` into steps, once, as soon as enough steps were timed, and store the number at once."""
+        minutes = self.settings.max_minutes
+        if minutes is None or self._limits.budget_steps is not None or not self._timer.is_ready(60 * minutes):
+            return
+        before = self._journal.elapsed
+        self._look_at_dev_set()  # only to time it
+        left, validation = 60 * minutes - self._journal.elapsed, self._journal.elapsed - before
+        step_seconds = self._timer.seconds_per_token() * self._order.mean_padded_tokens(self.state.epoch)
+        steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
+        self._limits.settle(steps)
+        time_budget = {"minutes": minutes, "steps": steps}
+        self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
+        self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps")
+        self._warn_about_warmup()
+
+    def _log(self, rate: float, norm: float | None) -> None:
+        state, total = self.state, self._limits.total_steps
+        record = TrainRecord(
+            step=state.step,
+            epoch=round(self._order.passes(state.position), 3),
+            loss=state.close_interval(),
+            lr=rate,
+            grad_norm=norm,
+            tokens_per_second=self._journal.speed(),
+            skipped=state.skipped,
+            total_steps=total,
+            seconds_left=self._journal.seconds_left(state.step, total),
+        )
+        self._journal.logged(record)
+
+    # Validating and saving
+
+    def _look_at_dev_set(self) -> Validation:
+        try:
+            return self._validate_model(self._updater.model, self.state.step)
+        finally:
+            self._updater.model.train()
+
+    def _validate(self) -> None:
+        """Look at the dev set with the weights that would be kept; keep them if they are the best so far."""
+        state = self.state
+        with self._updater.averaged():
+            validation = self._look_at_dev_set()
+            is_best = is_better(validation.metrics(), state.best, self.settings.stop_metric)
+            if is_best:
+                self.run.save_model(self._updater.weights())
+        state.judge(validation.metrics(), is_best)
+        decoding = f"beam {self.settings.validate_beam_size}, length penalty {self.config.decode.length_penalty:g}"
+        self._journal.validated(ValidationRecord(state.step, validation, decoding, is_best))
+
+    def _is_best_so_far(self) -> bool:
+        best = self.state.best
+        return self.settings.keep_best > 0 and best is not None and best["step"] == self.state.step
+
+    def _save(self, status: str = "training") -> None:
+        """Write a checkpoint unless this very state has one, then forget those that are no longer wanted."""
+        state, settings = self.state, self.settings
+        if state != self._saved:
+            self.run.save_checkpoint(self._updater.snapshot(state.step, state.counters()))
+            self._saved = state.copy()
+        self.run.prune(settings.keep_last, settings.keep_best, settings.stop_metric)
+        self.run.update_info({"status": status, "step": state.step, "best": state.best})
+
+    # Beginning and end
+
+    def _begin(self) -> None:
+        total, then = self._limits.total_steps, self.run.info.get("total_steps")
+        self._warn_about_warmup()
+        if self.settings.schedule != "inverse_sqrt" and self.state.step and total != then:
+            self._journal.note(
+                f"the {self.settings.schedule} schedule now ends at step {total} instead of {then}: "
+                "the rate differs from that of a run which was so long from the start"
+            )
+        if self.settings.amp == "auto" and self.runtime.amp_dtype is None:
+            self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
+        self.run.update_info({"status": "training", "total_steps": total, "runtime": self.runtime.describe()})
+        if self.settings.init_from is not None and not self.run.steps():
+            self._save()  # the run that the weights come from may be gone when this one is continued
+        self._journal.started(self.state.step, total)
+
+    def _warn_about_warmup(self) -> None:
+        total = self._limits.total_steps
+        if total is not None and self.settings.warmup_steps > total:
+            self._journal.note(
+                f"warning: train.warmup_steps {self.settings.warmup_steps} exceeds the {total} steps of the run: "
+                f"the learning rate never reaches train.lr {self.settings.lr:g}"
+            )
+
+    def _stop_if_asked(self, signals: StopSignals) -> None:
+        if signals.received is not None:
+            self._save("interrupted")
+            name = signal.Signals(signals.received).name
+            raise Interrupted(
+                f"stopped by {name} after step {self.state.step}; the state is saved",
+                signals.received,
+                hint=f"continue with: tfm train --resume --run {shlex.quote(str(self.run.path))}",
+            )
+
+    def _finish(self) -> TrainingReport:
+        """Do what the last step owes: a log record, a validation, a checkpoint."""
+        if self.state.interval_tokens:
+            self._log(self._schedule.learning_rate(max(1, self.state.step), self._limits.total_steps), None)
+        if self.state.validation is None:
+            self._validate()
+        self._save("finished")
+        return self._report("finished" if self._limits.is_complete(self.state) else "stopped early")
+
+    def _report(self, ended: Ending) -> TrainingReport:
+        state = self.state
+        passes = self._order.passes(state.position)
+        return TrainingReport(
+            self.run.path, ended, state.step, passes, state.best, state.skipped, self._journal.elapsed
+        )
