@@ -1,0 +1,101 @@
+"""What must hold for every line: its translation is its own, whatever is translated beside it, and however."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from decoding_rig import config, sentences, tokenizer, transformer, translator, uncached_steps
+
+from transformer_cli.config import Config
+from transformer_cli.decoding.batch_decoder import ModelSteps, canonical_length
+from transformer_cli.decoding.search import beam_search
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.runtime import Runtime
+
+# A freshly initialised model has ties everywhere; with larger weights its sentences end and differ, as if trained.
+FRESH, PRONOUNCED = 1.0, 2.5
+
+
+def model_config(**changes: object) -> Config:
+    shape = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2}
+    return config(model=shape | changes)
+
+
+def in_batches(translator: Translator, lines: list[str], batch_size: int, beam_size: int) -> dict[str, Translation]:
+    """Translate distinct lines, shuffled, in batches and windows of the given size."""
+    shuffled = random.Random(batch_size).sample(lines, len(lines))
+    settings = DecodeSettings(beam_size=beam_size, max_length_ratio=0.4, batch_size=batch_size)
+    found = translator.stream(shuffled, settings, window=max(3 * batch_size, 20))
+    return {translation.source: translation for translation in found}
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    yield
+    torch.set_num_threads(before)
+
+
+def assert_invariant(how: Config, weights: float, lines: list[str], beam_size: int, sample: int) -> None:
+    """Compare text, tokens and scores; what takes long (single lines, two threads) is done for a sample."""
+    subject = translator(transformer(how, weights=weights), how)
+    lines = sorted(set(lines))
+    with threads(1):
+        expected = in_batches(subject, lines, 7, beam_size)
+    assert len({translation.text for translation in expected.values()}) > len(lines) // (
+        20 if weights > FRESH else 1000
+    )
+    for batch_size, n_threads in [(1, 1), (2, 1), (5, 1), (50, 1), (2, 2), (50, 2)]:
+        some = lines[:: -(-len(lines) // sample)] if batch_size < 5 or n_threads > 1 else lines
+        with threads(n_threads):
+            found = in_batches(subject, some, batch_size, beam_size)
+        assert found == {line: expected[line] for line in some}, (batch_size, n_threads)
+
+
+@pytest.mark.parametrize("weights", [FRESH, PRONOUNCED])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_line_does_not_depend_on_its_batch(weights: float, beam_size: int) -> None:
+    """Equal results for batches of 1, 2, 5, 7 and 50, shuffled, on one thread and two."""
+    assert_invariant(model_config(), weights, sentences(60, seed=7, longest=8), beam_size, sample=10)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("weights", [FRESH, PRONOUNCED])
+@pytest.mark.parametrize("beam_size", [1, 5])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"d_model": 256, "d_ff": 1024, "activation": "gelu"},
+        {"d_model": 96, "n_heads": 3, "d_ff": 100, "activation": "swiglu", "norm_placement": "post"},
+        {"attention": "naive", "bias": False, "positions": "learned"},
+    ],
+    ids=["default", "wide", "odd", "naive"],
+)
+def test_no_line_of_a_thousand_depends_on_its_batch(weights: float, beam_size: int, changes: dict[str, object]) -> None:
+    n = 1000 if not changes else 300
+    assert_invariant(model_config(**changes), weights, sentences(n, seed=8, longest=25), beam_size, sample=n)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("norm_placement", ["pre", "post"])
+def test_the_cache_changes_nothing(beam_size: int, norm_placement: str) -> None:
+    model = transformer(config(model={"norm_placement": norm_placement}), weights=2.5)
+    sources = [[*ids, 3] for ids in tokenizer().encode_src(sentences(9, seed=9, longest=10))]
+    length = max(canonical_length(len(source), None) for source in sources)
+    src = torch.tensor([[*source, *[0] * (length - len(source))] for source in sources])
+    caps, settings = [20] * len(sources), DecodeSettings(beam_size=beam_size, n_best=beam_size)
+    with torch.inference_mode():
+        cached = ModelSteps(model, src, len(src), Runtime.resolve("cpu"))
+        with_cache = beam_search(cached.step, cached.reorder, caps, settings)
+        step, reorder = uncached_steps(model, src)
+        without = beam_search(step, reorder, caps, settings)
+    for ours, theirs in zip(with_cache, without, strict=True):
+        assert [h.tokens for h in ours[:beam_size]] == [h.tokens for h in theirs[:beam_size]]
+        assert [h.score for h in ours[:beam_size]] == pytest.approx([h.score for h in theirs[:beam_size]], abs=1e-3)
+    assert len({tuple(h[0].tokens) for h in with_cache}) > 4

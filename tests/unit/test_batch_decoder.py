@@ -1,0 +1,91 @@
+import pytest
+import torch
+from decoding_rig import config, transformer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.decoding.batch_decoder import BatchDecoder, canonical_length, canonical_rows, length_batches
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.errors import UserError
+from transformer_cli.runtime import Runtime
+
+
+def test_canonical_length() -> None:
+    assert [canonical_length(n, None) for n in (1, 8, 16, 17, 24, 25)] == [16, 16, 16, 24, 24, 32]
+    assert [canonical_length(n, 30) for n in (1, 24, 25, 30)] == [16, 24, 30, 30]
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_canonical_rows(n: int, width: int) -> None:
+    rows = canonical_rows(n, width)
+    assert rows >= n
+    assert rows * width % 8 == 0
+    assert rows * width >= 16
+    assert not any(m * width % 8 == 0 and m * width >= 16 for m in range(n, rows))
+
+
+@given(st.lists(st.sampled_from([16, 24, 32, 800]), max_size=40), st.integers(1, 9), st.integers(1, 200))
+def test_batches_hold_every_sentence_once_and_one_length(
+    lengths: list[int], batch_size: int, batch_tokens: int
+) -> None:
+    batches = length_batches(lengths, batch_size, batch_tokens)
+    assert sorted(number for batch in batches for number in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len({lengths[number] for number in batch}) == 1
+        assert len(batch) <= batch_size
+        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= batch_tokens
+
+
+def test_batches_are_as_full_as_allowed() -> None:
+    assert [len(batch) for batch in length_batches([16] * 10, 4, 1000)] == [4, 4, 2]
+    assert [len(batch) for batch in length_batches([16] * 10, 64, 16 * 6)] == [6, 4]
+
+
+def test_a_wide_model_is_searched_on_one_thread_and_the_threads_come_back() -> None:
+    seen = []
+    for d_ff in (64, 1024):
+        model = transformer(config(model={"d_ff": d_ff}))
+        model.encoder.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)
+        BatchDecoder(model, Runtime.resolve("cpu")).search([[5, 3]], DecodeSettings(beam_size=1))
+        assert torch.get_num_threads() == 2
+        torch.set_num_threads(before)
+    assert seen == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"beam_size": 0},
+        {"n_best": 0},
+        {"batch_size": 0},
+        {"batch_tokens": -1},
+        {"min_length": -1},
+        {"length_penalty": float("nan")},
+        {"length_penalty": -0.1},
+        {"max_length_ratio": 0.0},
+        {"no_repeat_ngram": -2},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        DecodeSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_more_translations_than_hypotheses_are_refused() -> None:
+    with pytest.raises(UserError, match="n-best 4, beam size 3"):
+        DecodeSettings(beam_size=3, n_best=4)
+
+
+def test_settings_come_from_the_recipe_but_for_what_is_given() -> None:
+    recipe = config(decode={"beam_size": 7, "length_penalty": 0.4, "min_length": 2, "no_repeat_ngram": 3}).decode
+    settings = DecodeSettings.from_config(recipe)
+    assert (settings.beam_size, settings.length_penalty, settings.max_length_ratio) == (7, 0.4, 1.0)
+    assert (settings.min_length, settings.no_repeat_ngram, settings.n_best) == (2, 3, 1)
+    given_ = DecodeSettings.from_config(recipe, beam_size=2, n_best=2, length_penalty=0.0, batch_size=3, batch_tokens=9)
+    assert (given_.beam_size, given_.n_best, given_.length_penalty) == (2, 2, 0.0)
+    assert (given_.batch_size, given_.batch_tokens) == (3, 9)
+    assert settings.max_length(7) == 17
+    assert "beam 7" in settings.describe()
+    assert "3-gram" in settings.describe()

@@ -1,0 +1,155 @@
+import math
+
+import pytest
+import torch
+from decoding_rig import N_SPECIAL, TableModel, settings
+from torch import Tensor
+
+from transformer_cli.data.tokenizer import EOS
+from transformer_cli.decoding.pool import Finished, Pool, length_penalty
+from transformer_cli.decoding.search import beam_search
+
+A, B, C = 4, 5, 6
+
+
+class Chain:
+    """A model whose next token depends on the last one alone: ``{last: {next: probability}}``; 2 is <s>."""
+
+    def __init__(self, table: dict[int, dict[int, float]], vocab_size: int = 7) -> None:
+        self.table = torch.full((vocab_size, vocab_size), 1e-9)
+        for last, row in table.items():
+            self.table[last, list(row)] = torch.tensor(list(row.values()))
+        self.n_steps = 0
+
+    def step(self, tokens: Tensor) -> Tensor:
+        self.n_steps += 1
+        return self.table.log()[tokens]
+
+    def reorder(self, rows: Tensor) -> None:
+        pass
+
+
+def search(model: Chain | TableModel, caps: list[int], **changes: float) -> list[list[Finished]]:
+    return beam_search(model.step, model.reorder, caps, settings(**changes))
+
+
+def test_a_beam_finds_what_greedy_search_walks_past() -> None:
+    model = Chain({2: {A: 0.6, B: 0.4}, A: {C: 0.5, EOS: 0.5}, C: {EOS: 1.0}, B: {EOS: 1.0}})
+    (greedy,), (beam,) = search(model, [9]), search(model, [9], beam_size=2, length_penalty=0.0)
+    assert greedy[0].tokens == [A]
+    assert beam[0].tokens == [B]
+    assert beam[0].score == pytest.approx(math.log(0.4), abs=1e-4)
+
+
+def test_length_penalty_is_the_formula_and_favours_longer_sentences() -> None:
+    assert length_penalty(7, 0.0) == 1
+    assert length_penalty(1, 1.0) == 1  # (5 + 1) / 6
+    assert length_penalty(13, 2.0) == 9
+    model = Chain({2: {EOS: 0.5, A: 0.5}, A: {B: 0.8, EOS: 0.2}, B: {EOS: 0.9, C: 0.1}})
+    assert search(model, [9], beam_size=3, length_penalty=0.0)[0][0].tokens == []
+    (found,) = search(model, [9], beam_size=3, length_penalty=2.0)
+    assert found[0].tokens == [A, B]
+    assert found[0].score == pytest.approx(math.log(0.5 * 0.8 * 0.9) / (8 / 6) ** 2, abs=1e-4)
+
+
+def test_search_stops_when_nothing_live_can_win_and_not_before() -> None:
+    late = Chain({2: {EOS: 0.3, A: 0.7}, A: {A: 0.99, EOS: 0.01}})
+    assert search(late, [40], beam_size=2, length_penalty=1.0)[0][0].tokens == [A] * 39
+    assert late.n_steps == 40
+    early = Chain({2: {EOS: 0.9, A: 0.1}, A: {A: 1.0}})
+    assert search(early, [40], beam_size=2, length_penalty=0.0)[0][0].tokens == []
+    assert early.n_steps == 1
+
+
+def test_the_cap_closes_a_hypothesis_and_says_so() -> None:
+    model = Chain({2: {A: 1.0}, A: {A: 0.9, EOS: 0.1}})
+    (found,) = search(model, [4])
+    assert (found[0].tokens, found[0].capped) == ([A, A, A], True)
+    willing = Chain({2: {A: 1.0}, A: {B: 1.0}, B: {EOS: 1.0}})
+    assert not search(willing, [3])[0][0].capped  # it ends at the cap, of its own will
+
+
+def test_the_cap_wins_over_min_length() -> None:
+    model = Chain({2: {A: 0.5, EOS: 0.5}, A: {A: 0.5, EOS: 0.5}})
+    assert search(model, [3], min_length=9)[0][0].tokens == [A, A]
+    assert search(model, [9], min_length=4)[0][0].tokens == [A] * 4
+    assert search(model, [9], min_length=0)[0][0].tokens == []
+
+
+def test_no_repeat_ngram() -> None:
+    model = Chain({2: {A: 1.0}, A: {B: 0.9, C: 0.1}, B: {A: 0.9, C: 0.1}, C: {EOS: 1.0}})
+    assert search(model, [6], no_repeat_ngram=0)[0][0].tokens == [A, B, A, B, A]
+    assert search(model, [9], no_repeat_ngram=2)[0][0].tokens == [A, B, A, C]
+    assert search(model, [9], no_repeat_ngram=1)[0][0].tokens == [A, B, C]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_special_tokens_are_never_generated(beam_size: int) -> None:
+    loud = torch.full((8,), -5.0)
+    loud[:3] = 0.0
+    found = beam_search(
+        lambda tokens: loud.expand(len(tokens), 8).clone(), lambda rows: None, [6, 9], settings(beam_size=beam_size)
+    )
+    assert all(token >= N_SPECIAL for hypotheses in found for h in hypotheses for token in h.tokens)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_n_best_are_sorted_and_all_different(alpha: float) -> None:
+    for hypotheses in search(TableModel(3, 6, 40), [12] * 6, beam_size=5, n_best=5, length_penalty=alpha):
+        assert len(hypotheses) >= 5
+        assert len({tuple(h.tokens) for h in hypotheses}) == len(hypotheses)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+def test_asking_for_more_translations_never_changes_the_best() -> None:
+    best = [h[0] for h in search(TableModel(5, 8, 30, 2.0), [15] * 8, beam_size=4, n_best=1)]
+    assert best == [h[0] for h in search(TableModel(5, 8, 30, 2.0), [15] * 8, beam_size=4, n_best=4)]
+
+
+def test_equally_good_tokens_are_taken_by_their_id() -> None:
+    flat = Chain({last: dict.fromkeys((A, B, C, EOS), 1 / 4) for last in range(7)})
+    assert search(flat, [5], beam_size=1)[0][0].tokens == []  # </s> has the lowest id
+    assert [h.tokens for h in search(flat, [3], beam_size=4, n_best=4, length_penalty=0.0)[0]][:4] == [
+        [],
+        [A],
+        [B],
+        [C],
+    ]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_finished_sentences_leave_the_batch(beam_size: int) -> None:
+    model = TableModel(1, 40, 20, 3.0)
+    search(model, [3] * 20 + [30] * 20, beam_size=beam_size)
+    rows = model.rows_per_step
+    assert rows[0] == 40
+    assert rows[4] <= 20 * beam_size
+    assert sorted(rows[1:], reverse=True) == rows[1:]
+
+
+def test_neighbours_do_not_matter() -> None:
+    caps = [5, 17, 9, 3, 12]
+    together = search(TableModel(2, 5, 60), caps, beam_size=4)
+    model = TableModel(2, 5, 60)
+    model.rows = model.rows[3:4]
+    assert beam_search(model.step, model.reorder, caps[3:4], settings(beam_size=4)) == together[3:4]
+
+
+@pytest.mark.parametrize("value", [float("nan"), -torch.inf])
+def test_a_broken_model_ends_the_search(value: float) -> None:
+    step = lambda tokens: torch.full((len(tokens), 9), value)  # noqa: E731
+    for beam_size in (1, 3):
+        assert beam_search(step, lambda rows: None, [7, 7], settings(beam_size=beam_size)) == [[], []]
+
+
+def test_no_sentences_no_steps() -> None:
+    assert search(Chain({}), []) == []
+
+
+def test_a_pool_keeps_the_best_and_knows_what_is_to_beat() -> None:
+    pool = Pool(settings(beam_size=2, n_best=2))
+    assert pool.to_beat == -math.inf
+    for score in (-3.0, -1.0, -2.0, -5.0, -4.0, -2.0):
+        pool.add(Finished(score, [int(-score)], False))
+    assert [h.score for h in pool.best] == [-1.0, -2.0, -2.0, -3.0]
+    assert pool.to_beat == -2.0

@@ -1,0 +1,96 @@
+"""How one translation job searches: the recipe's ``decode`` section plus what the user overrides for this job."""
+
+import math
+from dataclasses import dataclass
+
+from transformer_cli.config import DecodeConfig
+from transformer_cli.errors import UserError
+
+_EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone would cut "Yes." short
+
+
+@dataclass(frozen=True)
+class DecodeSettings:
+    """Settings of a translation job; ``batch_*`` change the speed, never the result.
+
+    Attributes:
+        beam_size: hypotheses kept per step; 1 is greedy search.
+        n_best: translations returned per line, at most ``beam_size``.
+        length_penalty: alpha of GNMT's length normalisation; 0: none.
+        max_length_ratio: target tokens allowed per source token, plus 10.
+        min_length: target tokens before ``</s>`` is allowed.
+        no_repeat_ngram: n-grams of this size may not recur; 0: they may.
+        batch_size: most sentences in a batch.
+        batch_tokens: most source tokens in a batch, padding counted (one sentence may be longer).
+    """
+
+    beam_size: int = 5
+    n_best: int = 1
+    length_penalty: float = 1.0
+    max_length_ratio: float = 2.0
+    min_length: int = 1
+    no_repeat_ngram: int = 0
+    batch_size: int = 64
+    batch_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be searched.
+
+        Raises:
+            UserError: a value is out of range, or ``n_best`` exceeds ``beam_size``.
+        """
+        for name in ("beam_size", "n_best", "batch_size", "batch_tokens"):
+            self._check(name, getattr(self, name) >= 1, "a whole number from 1")
+        for name in ("min_length", "no_repeat_ngram"):
+            self._check(name, getattr(self, name) >= 0, "a whole number from 0")
+        self._check("length_penalty", 0 <= self.length_penalty < math.inf, "a number from 0")
+        self._check("max_length_ratio", 0 < self.max_length_ratio < math.inf, "a number above 0")
+        if self.n_best > self.beam_size:
+            raise UserError(
+                "more translations are asked for than the beam holds",
+                got=f"n-best {self.n_best}, beam size {self.beam_size}",
+                expected="n-best of at most the beam size",
+                hint=f"raise the beam size to {self.n_best}, or lower n-best",
+            )
+
+    @classmethod
+    def from_config(
+        cls,
+        decode: DecodeConfig,
+        *,
+        beam_size: int | None = None,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+    ) -> "DecodeSettings":
+        """Take the recipe's values but for what is given here.
+
+        Raises:
+            UserError: see ``__post_init__``.
+        """
+        return cls(
+            beam_size=decode.beam_size if beam_size is None else beam_size,
+            n_best=n_best,
+            length_penalty=decode.length_penalty if length_penalty is None else length_penalty,
+            max_length_ratio=decode.max_length_ratio,
+            min_length=decode.min_length,
+            no_repeat_ngram=decode.no_repeat_ngram,
+            batch_size=cls.batch_size if batch_size is None else batch_size,
+            batch_tokens=cls.batch_tokens if batch_tokens is None else batch_tokens,
+        )
+
+    def max_length(self, src_length: int) -> int:
+        """Return the longest translation, with ``</s>``, of a source of so many tokens, with ``</s>``."""
+        return int(self.max_length_ratio * src_length) + _EXTRA_LENGTH
+
+    def describe(self) -> str:
+        """Return what a score must be read with, such as ``beam 5, length penalty 1``."""
+        parts = [f"beam {self.beam_size}", f"length penalty {self.length_penalty:g}"]
+        parts += [f"max length {self.max_length_ratio:g} x source + {_EXTRA_LENGTH}", f"min length {self.min_length}"]
+        parts += [f"no repeated {self.no_repeat_ngram}-gram"] * bool(self.no_repeat_ngram)
+        return ", ".join(parts)
+
+    def _check(self, name: str, fits: bool, expected: str) -> None:
+        if not fits:
+            raise UserError(f"{name} is not valid", got=getattr(self, name), expected=expected)

@@ -1,0 +1,153 @@
+"""From lines of text to their translations, one for one and in order.
+
+Lines are read in windows: those of a window are sorted by length and share batches, so a window bounds the memory that
+an endless stream needs, and a line is answered as soon as its window is full. The text of a line does not depend on its
+window, batch, order or neighbours (``batch_decoder.py``). Files, formats and warnings are the command's.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from transformer_cli.checkpoint import load_model
+from transformer_cli.config import Config
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.decoding.batch_decoder import BatchDecoder
+from transformer_cli.decoding.pieces import cut, join
+from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Runtime
+
+#: Lines read ahead by default: enough for full batches of every length.
+WINDOW = 2048
+
+# Everything that some reader of the output could take for the end of a line.
+_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a line."""
+
+    text: str
+    score: float  # log-probability over length penalty; of a line in pieces, their mean
+    tokens: list[str]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of a line."""
+
+    source: str
+    hypotheses: list[Hypothesis]  # best first, never empty, no text twice
+    capped: bool  # the best one, or a piece of it, was ended by the length limit
+    pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
+
+    @property
+    def text(self) -> str:
+        """The best translation."""
+        return self.hypotheses[0].text
+
+
+class Translator:
+    """A model that translates text."""
+
+    def __init__(self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime) -> None:
+        """Wrap a model, which may be one that is being trained: translating leaves no trace in it.
+
+        Args:
+            model: on the runtime's device.
+            tokenizer: the model's own.
+            config: ``decode``, ``data.max_length`` and ``data.tgt_lang`` are used.
+            runtime: device and precision.
+        """
+        self.tokenizer, self.config = tokenizer, config
+        self._decoder = BatchDecoder(model, runtime)
+        self._longest = min(config.data.max_length, model.max_length or config.data.max_length) - 1  # without </s>
+
+    @classmethod
+    def from_run(cls, run: str | Path, device: str = "auto") -> "Translator":
+        """Load a run folder, or one of its checkpoints.
+
+        Raises:
+            RunError: there is no usable model at that place.
+            UserError: there is no such device.
+        """
+        runtime = Runtime.resolve(device)
+        model, tokenizer, config = load_model(run, runtime.device)
+        return cls(model, tokenizer, config, runtime)
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        beam_size: int | None = None,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+    ) -> list[str]:
+        """Return the best translation of each line; what is not given is taken from the recipe.
+
+        Raises:
+            UserError: a value is out of range, or ``n_best`` exceeds the beam.
+        """
+        settings = DecodeSettings.from_config(
+            self.config.decode,
+            beam_size=beam_size,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            batch_size=batch_size,
+            batch_tokens=batch_tokens,
+        )
+        return [translation.text for translation in self.stream(lines, settings)]
+
+    def stream(self, lines: Iterable[str], settings: DecodeSettings, *, window: int = WINDOW) -> Iterator[Translation]:
+        """Translate lines as they come, in order, never holding more than a window of them.
+
+        Args:
+            lines: any number of lines, without line ends.
+            settings: how to search.
+            window: lines read before the first of them is answered; 1 answers line by line.
+        """
+        iterator = iter(lines)
+        while part := list(islice(iterator, window)):
+            yield from self.translate_window(part, settings)
+
+    def translate_window(self, lines: Sequence[str], settings: DecodeSettings) -> list[Translation]:
+        """Translate lines that are all there already; the building block of ``stream``."""
+        pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
+        found = iter(self._decoder.search([piece for line in pieces for piece in line], settings))
+        return [
+            self._translation(line, list(islice(found, len(parts))), settings.n_best)
+            for line, parts in zip(lines, pieces, strict=True)
+        ]
+
+    def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
+        if not line.strip():
+            return []
+        if len(ids) <= self._longest:
+            return [[*ids, EOS]]
+        ranges = cut(self.tokenizer.src_pieces(ids), self._longest)
+        return [[*ids[start:end], EOS] for start, end in ranges]
+
+    def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
+        if not pieces:
+            return Translation(line, [Hypothesis("", 0.0, [])], capped=False, pieces=0)
+        nothing = Finished(-float("inf"), [], capped=True)
+        found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
+        distinct: dict[str, Hypothesis] = {}
+        for rank in range(max(map(len, found))):
+            hypothesis = self._hypothesis([piece[min(rank, len(piece) - 1)] for piece in found])
+            distinct.setdefault(hypothesis.text, hypothesis)
+            if len(distinct) == n_best:
+                break
+        return Translation(line, list(distinct.values()), any(piece[0].capped for piece in found), len(pieces))
+
+    def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
+        text = join([self.tokenizer.decode(part.tokens) for part in parts], self.config.data.tgt_lang)
+        tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
+        score = sum(part.score for part in parts) / len(parts)
+        return Hypothesis(text.translate(_LINE_BREAKS), score, tokens)
