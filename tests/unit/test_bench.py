@@ -1,0 +1,205 @@
+"""The benchmark tells the truth: kernels that cannot run are rows with a reason, memory and errors are measured."""
+
+import ast
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+import transformer_cli
+from transformer_cli.benchmark import accuracy, memory, timing
+from transformer_cli.benchmark.attention import (
+    Case,
+    Shape,
+    Unsupported,
+    attempt,
+    backend,
+    chosen_backend,
+    make_inputs,
+    prepare,
+)
+from transformer_cli.benchmark.report import measure
+from transformer_cli.benchmark.timing import time_call
+from transformer_cli.commands import bench
+from transformer_cli.errors import UserError
+
+SHAPE = Shape(heads=2, head_dim=8)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "SHORTEST_WATCH", 0.005)
+        yield
+
+
+@pytest.fixture(scope="module")
+def report():
+    return bench.run_bench(seq_lens=[16, 48], flash=True, heads=2, head_dim=8, repeats=3, device="cpu", causal=True)
+
+
+def test_document_has_the_promised_keys(report):
+    document = json.loads(bench.as_json(report))
+    assert list(document) == ["device", "torch", "settings", "rows"]
+    promised = ["kernel", "seq_len", "pass", "seconds", "peak_bytes", "max_error", "ratio_to_naive", "unsupported"]
+    assert all(list(row)[: len(promised)] == promised for row in document["rows"])
+    assert [(row["seq_len"], row["pass"], row["kernel"]) for row in document["rows"]] == [
+        (seq_len, way, kernel)
+        for seq_len in (16, 48)
+        for way in ("forward", "forward+backward")
+        for kernel in ("naive", "sdpa", "flash")
+    ]
+    assert document["settings"]["causal"] is True
+    assert document["settings"]["seq_lens"] == [16, 48]
+
+
+def test_figures_are_plausible(report):
+    assert all(row.unsupported is None and row.seconds > 0 and row.measurements >= 3 for row in report.rows)
+    assert all(0 < row.max_error < 1e-5 for row in report.rows)  # float32: not exact, not wrong
+    assert {row.backend for row in report.rows if row.kernel == "sdpa"} == {"flash"}
+    naive = {(row.seq_len, row.direction): row.seconds for row in report.rows if row.kernel == "naive"}
+    assert all(row.ratio_to_naive == row.seconds / naive[row.seq_len, row.direction] for row in report.rows)
+
+
+def test_table_is_complete_and_fits_a_terminal(report):
+    out = io.StringIO()
+    bench.render(report, Console(file=out, width=80))
+    text = out.getvalue()
+    assert "sdpa (flash)" in text
+    assert "fwd+bwd" in text
+    assert "0.25 is four times as fast" in text
+    assert "…" not in text
+    assert "MiB" in text
+
+
+def test_flash_with_dropout_is_a_row_with_torchs_reason():
+    report = bench.run_bench(seq_lens=[16], flash=True, heads=2, head_dim=8, repeats=1, device="cpu", dropout=0.1)
+    flash = [row for row in report.rows if row.kernel == "flash"]
+    assert all("dropout" in row.unsupported and row.seconds is None and row.peak_bytes is None for row in flash)
+    others = [row for row in report.rows if row.kernel != "flash"]
+    assert all(row.unsupported is None and row.seconds and row.max_error is None for row in others)
+    assert {row.backend for row in others} == {"naive", "math"}  # torch's default choice fell back, and it is said
+    out = io.StringIO()
+    bench.render(report, Console(file=out, width=80))
+    assert "cannot run: flash, fwd, length 16: Both fused kernels do not support non-zero dropout" in out.getvalue()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_reference_equals_autograd_of_the_equation(causal, monkeypatch):
+    monkeypatch.setattr(accuracy, "_SCORES_AT_ONCE", 7 * 20)  # several blocks of queries
+    inputs = make_inputs(replace(SHAPE, causal=causal), 20)
+    query, key, value = (t.detach().double()[0, 0].requires_grad_() for t in (inputs.query, inputs.key, inputs.value))
+    scores = query @ key.T / 8**0.5
+    if causal:
+        scores = scores + torch.full((20, 20), -torch.inf).triu(1)
+    out = scores.softmax(-1) @ value
+    grads = torch.autograd.grad(out, (query, key, value), inputs.grad_out.double()[0, 0])
+    for got, want in zip(accuracy.reference(inputs, causal=causal), (out, *grads), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_error_sees_a_wrong_gradient():
+    inputs = make_inputs(SHAPE, 12)
+    truth = accuracy.reference(inputs, causal=False)
+    results = prepare(Case("naive", "forward+backward", 12, SHAPE), inputs)()
+    assert accuracy.max_error(results, truth) < 1e-5
+    wrong = (*results[:3], results[3] + 0.5)
+    assert accuracy.max_error(wrong, truth) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_causal_flag_reaches_the_kernels():
+    inputs = make_inputs(SHAPE, 12)
+    for kernel in ("naive", "sdpa", "flash"):
+        outputs = []
+        for causal in (False, True):
+            case = Case(kernel, "forward", 12, replace(SHAPE, causal=causal))
+            with backend(kernel):
+                outputs.append(prepare(case, inputs)()[0])
+        assert not torch.allclose(*outputs)
+        torch.testing.assert_close(outputs[1][:, :, 0], inputs.value[:, :, 0])  # the first query sees the first key
+
+
+def test_default_choice_is_reported():
+    inputs = make_inputs(SHAPE, 12)
+    assert chosen_backend(Case("sdpa", "forward", 12, SHAPE), inputs) == "flash"
+    assert chosen_backend(Case("sdpa", "forward", 12, replace(SHAPE, dropout=0.5)), inputs) == "math"
+    assert chosen_backend(Case("naive", "forward", 12, SHAPE), inputs) == "naive"
+
+
+def test_peak_memory_grows_as_the_equation_says():
+    """Naive attention in float32 holds two score matrices at once at its peak; a fused kernel none."""
+    shape = Shape(heads=4, head_dim=16)
+    sizes = (256, 1024)
+    cases = [Case(kernel, "forward", size, shape) for kernel in ("naive", "flash") for size in sizes]
+    *naive, small, large = memory.peak_bytes(cases)
+    for size, peak in zip(sizes, naive, strict=True):
+        matrix = 4 * size * size * 4
+        assert 1.8 * matrix < peak < 2.6 * matrix + 1e6
+    assert large < 4 * 1024 * 1024 * 4  # below one matrix
+    assert small <= large
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="the limit needs /proc")
+def test_what_does_not_fit_is_a_row_not_a_crash():
+    rows = measure(Shape(heads=1, head_dim=1), [4_000_000], kernels=["naive"], repeats=1, note=lambda _: None)
+    assert [row.unsupported for row in rows] == ["out of memory"] * 2
+    assert [row.seconds for row in rows] == [None] * 2
+
+
+def test_attempt_lets_real_errors_through():
+    def broken():
+        raise RuntimeError("a shape is wrong")
+
+    with pytest.raises(RuntimeError, match="a shape is wrong"):
+        attempt(broken)
+
+    def full():
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(Unsupported, match="out of memory"):
+        attempt(full)
+
+
+def test_timing_counts_calls():
+    calls = []
+    found = time_call(lambda: calls.append(torch.ones(1000).sum()), repeats=5, threads=1)
+    assert 0 < found.seconds < 0.01
+    assert found.spread >= 0
+    assert found.measurements >= 5
+    assert len(calls) > found.measurements  # warm-up, and blocks of calls
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"seq_lens": [0]}, "lengths"),
+        ({"seq_lens": []}, "lengths"),
+        ({"repeats": 0}, "repeats"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"heads": 0}, "heads"),
+        ({"head_dim": -1}, "head_dim"),
+        ({"batch": 0}, "batch"),
+        ({"dtype": "int8"}, "int8"),
+        ({"device": "tpu"}, "tpu"),
+    ],
+)
+def test_nonsense_is_a_user_error(values, message):
+    with pytest.raises(UserError, match=message):
+        bench.run_bench(**values)
+
+
+def test_package_needs_torch_and_numpy_only():
+    """A machine with a GPU and nothing else can run it: no pydantic, datasets, rich, configuration or data."""
+    allowed = {"torch", "numpy"}
+    ours = ("transformer_cli.benchmark", "transformer_cli.model", "transformer_cli.errors", "transformer_cli.runtime")
+    standard = __import__("sys").stdlib_module_names
+    for file in (Path(transformer_cli.__file__).parent / "benchmark").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                assert name.split(".")[0] in allowed | standard or name.startswith(ours), f"{file.name}: {name}"

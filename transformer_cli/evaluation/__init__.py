@@ -1,0 +1,34 @@
+"""Scores with their signatures, what explains them, and the validation of a training.
+
+``scores.py`` the metrics, ``details.py`` where a score comes from, ``baseline.py`` what is reached without a model,
+``validator.py`` the dev set during training. Which text is scored is the command's business (``commands/eval.py``).
+"""
+
+from transformer_cli.evaluation.baseline import nearest_neighbour
+from transformer_cli.evaluation.details import Bucket, Line, by_length, worst_lines
+from transformer_cli.evaluation.scores import (
+    Comparison,
+    Score,
+    bleu_tokenizer,
+    check_counts,
+    check_metrics,
+    compare,
+    score,
+)
+from transformer_cli.evaluation.validator import Validator
+
+__all__ = [
+    "Bucket",
+    "Comparison",
+    "Line",
+    "Score",
+    "Validator",
+    "bleu_tokenizer",
+    "by_length",
+    "check_counts",
+    "check_metrics",
+    "compare",
+    "nearest_neighbour",
+    "score",
+    "worst_lines",
+]
