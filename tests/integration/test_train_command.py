@@ -1,0 +1,301 @@
+"""``tfm train``: from files to a run folder, interrupted, continued, extended, fine-tuned; and what is refused."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Tfm, tfm_process
+from toy_language import TINY
+
+from transformer_cli import load
+from transformer_cli.recipe import load_recipe
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def records(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_run_is_self_contained_and_movable(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(run, moved)
+    text = "one cats sleep."
+    assert load(str(moved)).translate([text]) == tfm("translate", "--run", run, text).lines
+    info = json.loads((moved / "run.json").read_text(encoding="utf-8"))
+    assert (info["format"], info["status"], info["step"], info["recipe"]) == (1, "finished", 100, "my")
+    assert info["versions"]["torch"]
+    assert load_recipe(str(moved / "config.yaml")).train.max_steps == 100
+
+
+def test_it_learns_the_toy_language(run: Path) -> None:
+    found = [record for record in records(run) if record["kind"] == "validation"]
+    assert found[-1]["bleu"] > 30
+    assert found[-1]["signature"].startswith("nrefs:1")
+    assert "beam 1" in found[-1]["decoding"]
+
+
+def test_dev_bleu_of_the_log_equals_eval_of_that_checkpoint(tfm: Tfm, run: Path) -> None:
+    logged = [record for record in records(run) if record["kind"] == "validation"][-1]
+    checkpoint = run / "checkpoints" / f"step-{logged['step']}"
+    done = tfm("eval", "--run", checkpoint, "--split", "dev", "--beam-size", "1", "--json")
+    assert done.code == 0
+    assert done.json["score"] == pytest.approx(logged["bleu"], abs=0.051)  # sacreBLEU's JSON has one decimal
+
+
+def test_equal_training_gives_equal_bytes(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+    assert tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "again", "--quiet", *TINY).code == 0
+    assert sha256(tmp_path / "again" / "model.safetensors") == sha256(run / "model.safetensors")
+
+
+def test_a_run_is_extended_as_if_it_had_been_longer_from_the_start(tfm: Tfm, files: Path, tmp_path: Path) -> None:
+    short, whole = tmp_path / "short", tmp_path / "whole"
+    assert tfm("train", "-c", files / "my.yaml", "--run", short, *TINY, "-s", "train.max_steps=20").code == 0
+    done = tfm("train", "--resume", "--run", short, "-s", "train.max_steps=30")
+    assert (done.code, b"finished: 30 steps" in done.out) == (0, True)
+    assert tfm("train", "-c", files / "my.yaml", "--run", whole, *TINY, "-s", "train.max_steps=30").code == 0
+    last = Path("checkpoints") / "step-30"
+    assert sha256(short / last / "model.safetensors") == sha256(whole / last / "model.safetensors")
+
+
+def test_resuming_a_finished_run_says_so(tfm: Tfm, run: Path) -> None:
+    before = sha256(run / "model.safetensors")
+    done = tfm("train", "--resume", "--run", run)
+    assert done.code == 0
+    assert b"already finished" in done.out
+    assert sha256(run / "model.safetensors") == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_tells_how_to_go_on(files: Path, tmp_path: Path, number: int) -> None:
+    folder = tmp_path / "stopped"
+    command = [
+        sys.executable,
+        "-m",
+        "transformer_cli",
+        "train",
+        "-c",
+        str(files / "my.yaml"),
+        "--run",
+        str(folder),
+        *TINY,
+    ]
+    command += ["-s", "train.max_steps=100000", "-s", "train.log_every=1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (folder / "metrics.jsonl").exists():
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert out == ""
+    assert f"tfm train --resume --run {folder}" in err
+    assert "Traceback" not in err
+    step = json.loads((folder / "run.json").read_text(encoding="utf-8"))["step"]
+    assert (folder / "checkpoints" / f"step-{step}").is_dir()
+
+
+def test_fine_tuning_takes_weights_and_tokenizer(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+    tuned = tmp_path / "tuned"
+    settings = ["-s", f"train.init_from={run}", "-s", "train.max_steps=1", "-s", "train.lr=1e-9"]
+    assert tfm("train", "-c", files / "my.yaml", "--run", tuned, *TINY, *settings).code == 0
+    assert (tuned / "tokenizer.model").read_bytes() == (run / "tokenizer.model").read_bytes()
+    texts = ["one cats sleep.", "two dogs wait."]
+    assert load(str(tuned)).translate(texts) == load(str(run)).translate(texts)
+    other = tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "x", *TINY, *settings, "-s", "model.d_ff=32")
+    assert other.code == 2
+    assert "model.d_ff 32" in other.err
+    assert not (tmp_path / "x").exists()
+
+
+def test_dry_run_plans_and_writes_nothing(
+    tfm: Tfm, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = tfm("train", "-c", files / "my.yaml", *TINY, "--dry-run")
+    assert done.code == 0
+    text = done.out.decode()
+    assert [
+        part for part in ("max_steps: 100", "training pairs", "total", "100 steps of", "minutes") if part not in text
+    ] == []
+    assert list(tmp_path.iterdir()) == []
+    plan = tfm("train", "-c", files / "my.yaml", *TINY, "--dry-run", "--json").json
+    assert plan["data"]["train"] > 0
+    assert plan["estimate"]["steps"] == 100
+
+
+def test_plain_progress_has_no_carriage_return_and_stdout_only_the_result(files: Path, tmp_path: Path) -> None:
+    done = tfm_process(
+        "train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, "-s", "train.max_steps=4", "--json"
+    )
+    assert done.code == 0
+    assert json.loads(done.out)["steps"] == 4
+    assert "\r" not in done.err
+    assert "\x1b" not in done.err
+
+
+def test_the_default_run_folder_is_recipe_and_time(
+    tfm: Tfm, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert tfm("train", "-c", files / "my.yaml", *TINY, "-s", "train.max_steps=2").code == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("my-2")
+    listed = tfm("runs", "--json").json
+    assert [(run["name"], run["pair"], run["steps"], run["status"]) for run in listed] == [
+        (folder.name, "en-de", 2, "finished")
+    ]
+    assert folder.name in tfm("runs").out.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "no recipe was given"),
+        (["-c", "no-such.yaml"], "base.yaml"),
+        (["-c", "base.yaml", "-s", "train.lrr=1"], "did you mean train.lr?"),
+        (["-c", "base.yaml", "--device", "gpu"], "unknown device 'gpu'"),
+        (["-c", "base.yaml", "--resume", "--overwrite"], "exclude each other"),
+        (["--resume", "--run", "nowhere"], "there is no such run folder"),
+        (["--resume"], "no run to continue"),
+        (["-c", "base.yaml", "-s", "train.init_from=nowhere"], "there is no such run folder"),
+        (["-c", "base.yaml", "-s", "tokenizer.model=none.model"], "none.model"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_message_and_exit_code_2(
+    tfm: Tfm, arguments: list, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = tfm("train", *arguments)
+    assert done.code == 2
+    assert part in done.err
+    assert "Traceback" not in done.err
+    assert done.out == b""
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_debug_shows_the_traceback(tfm: Tfm) -> None:
+    assert "Traceback" in tfm("train", "-c", "none.yaml", "--debug").err
+
+
+def test_an_existing_run_is_never_replaced_by_accident(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+    before = sha256(run / "model.safetensors")
+    done = tfm("train", "-c", files / "my.yaml", "--run", run, *TINY)
+    assert (done.code, "--overwrite" in done.err) == (2, True)
+    assert sha256(run / "model.safetensors") == before
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
+    assert tfm("train", "-c", files / "my.yaml", "--run", tmp_path, "--overwrite", *TINY).code == 2
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_only_some_keys_may_change_in_a_continued_run(tfm: Tfm, run: Path) -> None:
+    done = tfm("train", "--resume", "--run", run, "-s", "model.d_model=64", "-s", "train.lr=1")
+    assert done.code == 2
+    assert "model.d_model" in done.err
+    assert "train.lr" in done.err
+
+
+def test_changed_data_are_noticed_even_with_equal_size_and_time(tfm: Tfm, run: Path, files: Path) -> None:
+    path = files / "train.de"
+    content, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    path.write_bytes(content.replace(b"Katzen", b"Kitzen"))
+    os.utime(path, ns=times)
+    try:
+        done = tfm("train", "--resume", "--run", run, "-s", "train.max_steps=110")
+    finally:
+        path.write_bytes(content)
+    assert done.code == 2
+    assert "data are not those" in done.err
+
+
+def test_unequal_files_start_nothing(tfm: Tfm, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.de").write_text("eins\n", encoding="utf-8")
+    done = tfm(
+        "train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, "-s", f"data.train.tgt={tmp_path}/short.de"
+    )
+    assert done.code == 2
+    assert [part for part in ("train.en", "400", "short.de", "1") if part not in done.err] == []
+    assert not (tmp_path / "r").exists()
+
+
+def test_when_nothing_is_left_the_counts_say_why(tfm: Tfm, files: Path, tmp_path: Path) -> None:
+    done = tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, "-s", "data.max_length=2")
+    assert done.code == 2
+    assert "no training pair is left" in done.err
+    assert "400 dropped: longer than data.max_length 2" in done.err
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_needs_no_data_to_translate(tfm: Tfm, files: Path, tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    shutil.copytree(files, copies)
+    sides = f"{{src: {copies}/train.en, tgt: {copies}/train.de}}"
+    assert (
+        tfm(
+            "train",
+            "-c",
+            files / "my.yaml",
+            "--run",
+            tmp_path / "r",
+            *TINY,
+            "-s",
+            f"data.train={sides}",
+            "-s",
+            "train.max_steps=2",
+        ).code
+        == 0
+    )
+    shutil.rmtree(copies)
+    assert tfm("translate", "--run", tmp_path / "r", "one cats sleep.").code == 0
+    done = tfm("train", "--resume", "--run", tmp_path / "r", "-s", "train.max_steps=3")
+    assert (done.code, f"{copies}/train.en" in done.err) == (2, True)
+
+
+def test_a_pickle_is_refused_and_not_executed(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    import pickle
+
+    class Payload:
+        def __reduce__(self) -> tuple:
+            return os.mkdir, (str(tmp_path / "executed"),)
+
+    bad = tmp_path / "bad"
+    shutil.copytree(run, bad)
+    (bad / "model.safetensors").write_bytes(pickle.dumps(Payload()))
+    done = tfm("translate", "--run", bad, "hello")
+    assert (done.code, "pickle" in done.err) == (2, True)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_strangers_tokenizer_is_refused(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+    other, mixed = tmp_path / "other", tmp_path / "mixed"
+    tfm(
+        "train",
+        "-c",
+        files / "my.yaml",
+        "--run",
+        other,
+        *TINY,
+        "-s",
+        "train.max_steps=1",
+        "-s",
+        "tokenizer.vocab_size=310",
+    )
+    shutil.copytree(run, mixed)
+    shutil.copy(other / "tokenizer.model", mixed / "tokenizer.model")
+    done = tfm("translate", "--run", mixed, "hello")
+    assert (done.code, "tokenizer" in done.err) == (2, True)
+
+
+def test_a_read_only_place_is_the_users_mistake(tfm: Tfm, files: Path) -> None:
+    done = tfm("train", "-c", files / "my.yaml", "--run", "/proc/run", *TINY, "-s", "train.max_steps=1")
+    assert done.code == 2
+    assert "cannot be written" in done.err

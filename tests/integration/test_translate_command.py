@@ -1,0 +1,217 @@
+"""``tfm translate``: one line in, one line out, whatever stands in the line and however it comes."""
+
+import json
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Tfm, tfm_process
+
+#: Every oddity of real text, one a line.
+ODD = (
+    '\ufeffone cats sleep.\r\nbare\rCR\nu2028\u2028u2029\u2029nel\u0085vt\vff\ffs\x1c.\n\n\u00a0\u3000\n\ttab\n"\n</s> <pad> <unk> <s>\n\U0001f600 e\u0301\n１２ ﬁ\n'
+    + "two " * 5000
+    + "\ntwo dogs fall."
+)
+
+
+def newlines(data: bytes) -> int:
+    """The oracle: newline bytes, plus one for a last line without."""
+    return data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
+
+
+def test_texts_and_a_pipe_and_a_file_give_the_same_bytes(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    texts = ["one cats sleep.", "two dogs wait.", "", "six books fall."]
+    data = "".join(f"{text}\n" for text in texts).encode()
+    (tmp_path / "in.txt").write_bytes(data)
+    from_texts = tfm("translate", "--run", run, *texts)
+    from_pipe = tfm("translate", "--run", run, stdin=data)
+    from_file = tfm("translate", "--run", run, "-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    assert from_texts.code == from_pipe.code == from_file.code == 0
+    assert from_texts.out == from_pipe.out == (tmp_path / "out.txt").read_bytes()
+    assert from_file.out == b""
+    assert len(from_texts.lines) == 4
+    assert from_texts.lines[2] == ""
+    assert from_texts.err == ""
+
+
+@pytest.mark.parametrize("data", [ODD.encode(), ODD.encode() + b"\n", b"", b"\n", b"\xef\xbb\xbf", b"a\xff\x00b\nc\n"])
+def test_one_line_in_one_line_out(tfm: Tfm, run: Path, data: bytes) -> None:
+    done = tfm("translate", "--run", run, "-b", "1", stdin=data)
+    expected = 0 if data == b"\xef\xbb\xbf" else newlines(data)
+    assert done.code == 0
+    assert done.out.count(b"\n") == expected
+    assert len(done.out.decode().splitlines()) == expected  # no newline-like character either
+
+
+def test_blank_lines_stay_blank_and_long_ones_are_named(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "-b", "1", stdin=ODD.encode())
+    assert [done.lines[i] for i in (3, 4)] == ["", ""]
+    assert done.lines[10]
+    assert "translated in pieces: line 11" in done.err
+
+
+def test_repaired_bytes_are_counted_with_their_lines(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "-b", "1", stdin=b"one cats sleep.\n\xff\xfe\nnul\x00\n")
+    assert "2 lines held invalid UTF-8 or NUL, read as U+FFFD: lines 2, 3" in done.err
+
+
+@pytest.mark.parametrize("text", ["-5 degrees", "-5", "-Hello there", "- one", "--two dogs"])
+def test_text_may_start_with_a_dash(tfm: Tfm, run: Path, text: str) -> None:
+    done = tfm("translate", "--run", run, "-b", "1", text)
+    assert done.code == 0
+    assert done.out == tfm("translate", "--run", run, "-b", "1", "--", text).out
+
+
+def test_a_misspelled_option_is_refused(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "--beam_size", "3", "one")
+    assert done.code == 2
+    assert "--beam-size" in done.err
+
+
+def test_n_best_lists_and_formats(tfm: Tfm, run: Path) -> None:
+    lines = tfm("translate", "--run", run, "--n-best", "3", "one cats sleep.", "two dogs wait.").lines
+    rows = [
+        line.split("\t")
+        for line in tfm(
+            "translate", "--run", run, "--n-best", "3", "--format", "tsv", "one cats sleep.", "two dogs wait."
+        ).lines
+    ]
+    objects = [
+        json.loads(line)
+        for line in tfm(
+            "translate", "--run", run, "--n-best", "3", "--format", "jsonl", "one cats sleep.", "two dogs wait."
+        ).lines
+    ]
+    document = tfm("translate", "--run", run, "--n-best", "3", "--json", "one cats sleep.", "two dogs wait.").json
+    assert len(lines) == 6
+    assert [row[:2] for row in rows] == [[str(i), str(rank)] for i in (0, 1) for rank in (1, 2, 3)]
+    assert [row[3] for row in rows] == lines
+    assert [h["text"] for o in objects for h in o["translations"]] == lines
+    assert document["translations"] == objects
+    scores = [float(row[2]) for row in rows[:3]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_more_translations_than_the_beam_are_refused_at_once(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "--n-best", "6", "one")
+    assert done.code == 2
+    assert "n-best 6, beam size 5" in done.err
+
+
+def test_min_length_and_length_penalty_reach_the_search(tfm: Tfm, run: Path) -> None:
+    plain, longer = (
+        tfm("translate", "--run", run, "--format", "jsonl", *extra, "one cats sleep.").json
+        for extra in ([], ["--min-length", "20"])
+    )
+    assert len(longer["tokens"]) >= 20 > len(plain["tokens"])
+    scores = {
+        tfm("translate", "--run", run, "--format", "jsonl", "--length-penalty", alpha, "one cats sleep.").json["score"]
+        for alpha in (0, 1)
+    }
+    assert len(scores) == 2
+
+
+def test_no_run_says_what_was_looked_for_and_how_to_make_one(
+    tfm: Tfm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = tfm("translate", "hello")
+    assert done.code == 2
+    assert "runs/*/model.safetensors" in done.err
+    assert "tfm train --config base.yaml" in done.err
+    assert done.out == b""
+
+
+def test_the_newest_run_is_used_and_named(tfm: Tfm, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.parent.parent)
+    done = tfm("translate", "one cats sleep.")
+    assert done.code == 0
+    assert "using runs/tiny, the newest run (100 steps)" in done.err
+    assert tfm("translate", "--quiet", "one cats sleep.").err == ""
+
+
+def test_texts_and_a_file_exclude_each_other(tfm: Tfm, run: Path) -> None:
+    assert tfm("translate", "--run", run, "-i", "x", "hello").code == 2
+
+
+def test_a_missing_input_and_an_unwritable_output_are_the_users_mistakes(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    missing = tfm("translate", "--run", run, "-i", tmp_path / "none.txt")
+    assert (missing.code, str(tmp_path / "none.txt") in missing.err) == (2, True)
+    nowhere = tfm("translate", "--run", run, "-o", tmp_path / "no" / "out.txt", "hello")
+    assert (nowhere.code, "cannot be written" in nowhere.err) == (2, True)
+
+
+def test_an_output_file_appears_only_when_complete(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.txt").write_text("old", encoding="utf-8")
+    (tmp_path / "bad.gz").write_bytes(b"\x1f\x8b broken")
+    done = tfm("translate", "--run", run, "-i", tmp_path / "bad.gz", "-o", tmp_path / "out.txt")
+    assert done.code == 2
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.gz", "out.txt"]
+
+
+def test_a_pipe_is_answered_line_by_line(run: Path) -> None:
+    command = [sys.executable, "-m", "transformer_cli", "translate", "--run", str(run), "-b", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for text in (b"one cats sleep.\n", b"two dogs wait.\n"):
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")  # answered although the input goes on
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
+
+
+def test_a_reader_that_goes_away_is_no_error(run: Path) -> None:
+    command = (
+        f"yes 'one cats sleep.' | head -3000 | {sys.executable} -m transformer_cli translate --run {run} -b 1 | head -1"
+    )
+    done = subprocess.run(command, shell=True, capture_output=True, check=True)
+    assert done.stdout.count(b"\n") == 1
+    assert done.stderr == b""
+
+
+def test_a_plain_locale_changes_nothing(tfm: Tfm, run: Path) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    text = "zwei fünf Bäume 猫"
+    assert (
+        tfm_process("translate", "--run", run, "-b", "1", text, **plain).out
+        == tfm("translate", "--run", run, "-b", "1", text).out
+    )
+    assert (
+        tfm_process("translate", "--run", run, "-b", "1", stdin=text.encode(), **plain).out
+        == tfm("translate", "--run", run, "-b", "1", text).out
+    )
+
+
+def test_a_read_only_run_translates(tfm: Tfm, run: Path) -> None:
+    mode = stat.S_IMODE(run.stat().st_mode)
+    run.chmod(0o555)
+    try:
+        assert tfm("translate", "--run", run, "one cats sleep.").code == 0
+    finally:
+        run.chmod(mode)
+
+
+def test_windows_take_what_has_arrived_and_pass_errors_on() -> None:
+    from transformer_cli.commands.line_stream import windows
+
+    def lines():
+        yield "a"
+        time.sleep(0.05)
+        yield "b"
+        yield "c"
+        raise OSError("gone")
+
+    found = []
+    with pytest.raises(OSError, match="gone"):
+        found.extend(windows(lines()))
+    assert [line for window in found for line in window] == ["a", "b", "c"]
+    assert found[0] == ["a"]
+    assert max(map(len, windows((str(i) for i in range(1000)), size=16))) <= 16

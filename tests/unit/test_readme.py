@@ -1,0 +1,52 @@
+"""The READMEs say what is there."""
+
+import re
+from pathlib import Path
+
+from transformer_cli.shipped import shipped_recipes
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+
+
+def tree_of(readme: str) -> set[str]:
+    """Return the files that a README's tree shows, as paths."""
+    block = re.search(r"```text\ntransformer_cli/\n(.*?)```", readme, re.DOTALL)
+    assert block is not None
+    folder, found = "", set()
+    for line in block[1].splitlines():
+        indent, name = re.match(r"( *)(\S+)", line).groups()
+        if name.endswith("/"):
+            folder = name
+        else:
+            found.add((folder if len(indent) > 2 else "") + name)
+    return found
+
+
+def test_the_tree_is_the_real_one() -> None:
+    package = ROOT / "transformer_cli"
+    real = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if path.name != "__init__.py" and "_shipped" not in path.parts
+    }
+    assert tree_of(README) == real
+
+
+def test_every_recipe_is_in_both_readmes() -> None:
+    assert [name for name in shipped_recipes() if name not in README or name not in CHINESE] == []
+
+
+def test_both_readmes_show_the_same_commands() -> None:
+    def commands(text: str) -> list[str]:
+        blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+        return [re.sub(r"\s*#.*", "", line) for block in blocks for line in block.splitlines()]
+
+    assert commands(README) == commands(CHINESE)
+
+
+def test_links_point_to_files_that_exist() -> None:
+    for text in (README, CHINESE):
+        targets = re.findall(r"\]\((?!http)([^)#]+)\)", text)
+        assert [target for target in targets if not (ROOT / target).exists()] == []

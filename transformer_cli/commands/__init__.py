@@ -1,0 +1,1 @@
+"""One file per command: the function that ``tfm NAME`` calls, and how its report is printed."""

@@ -1,0 +1,216 @@
+"""``tfm eval``: translate a test set, or read hypotheses, and score them."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from transformer_cli.checkpoint import RunFolder
+from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, render
+from transformer_cli.commands.eval_request import EvalRequest
+from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
+from transformer_cli.commands.notes import LineNotes
+from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.config import Config
+from transformer_cli.data.corpus import load_split
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import UserError
+from transformer_cli.evaluation import (
+    Score,
+    by_length,
+    check_counts,
+    check_metrics,
+    compare,
+    nearest_neighbour,
+    score,
+    worst_lines,
+)
+
+__all__ = ["EvalReport", "EvalRequest", "as_json", "render", "run_eval"]
+
+Note = Callable[[str], None]
+
+
+def run_eval(request: EvalRequest, note: Note = lambda text: None) -> EvalReport:
+    """Score a run on a split or on files, or score a file of hypotheses.
+
+    Args:
+        request: what to score, and how.
+        note: told which run is used, what is being done, and warnings.
+
+    Raises:
+        UserError: the options contradict each other, a metric is unknown, or there is no run.
+        DataError: a file cannot be read, a split does not exist, or the numbers of lines differ.
+    """
+    request.check()
+    run = chosen_run(request.run, note) if request.run or request.needs_run else None
+    config = RunFolder.open(_folder(run)).config if run else None
+    tgt_lang = target_language(request.tgt_lang, config, request.refs)
+    check_metrics(request.metrics, tgt_lang=tgt_lang, tokenize=request.tokenize)
+    text = read_text(config, request.split, request.src, request.refs, note, needs_src=request.needs_sources)
+    warn_of_tokenizer(text, tgt_lang, request.tokenize, note)
+    task = _Task(request, text, config, tgt_lang, note)
+    report = task.report(task.hypotheses(run))
+    if run and request.hyp is None:
+        _store(run, report, note)
+    return report
+
+
+@dataclass(frozen=True)
+class _Hypotheses:
+    lines: list[str]
+    system: str
+    decoding: str | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A request whose text is known."""
+
+    request: EvalRequest
+    text: Text
+    config: Config | None
+    tgt_lang: str
+    note: Note
+
+    def hypotheses(self, run: Path | None) -> _Hypotheses:
+        """Read them from the file that was given, or translate."""
+        if self.request.hyp is not None:
+            return self._read(self.request.hyp)
+        assert run is not None, "a request without hypotheses needs a run"
+        found = self._translate(run)
+        if self.request.output is not None:
+            _write(self.request.output, found.lines)
+        return found
+
+    def report(self, mine: _Hypotheses) -> EvalReport:
+        return EvalReport(
+            text=self.text.name,
+            lines=len(mine.lines),
+            system=mine.system,
+            decoding=mine.decoding,
+            seconds=mine.seconds,
+            empty_hypotheses=sum(not line.strip() for line in mine.lines),
+            scores=self._score(mine.lines),
+            baseline=self._baseline() if self.request.baseline else [],
+            other=self._other(mine.lines, self.request.compare) if self.request.compare else None,
+            details=self._details(mine.lines) if self.request.details else None,
+        )
+
+    def _score(self, hypotheses: Sequence[str]) -> list[Score]:
+        return score(
+            hypotheses,
+            self.text.refs,
+            tgt_lang=self.tgt_lang,
+            metrics=self.request.metrics,
+            lowercase=self.request.lowercase,
+            tokenize=self.request.tokenize,
+            n_bootstrap=self.request.n_bootstrap,
+        )
+
+    def _baseline(self) -> list[Score]:
+        config, sources = self.config, self.text.src
+        assert config is not None, "a request for the baseline needs a run and sources"
+        assert sources is not None, "a request for the baseline needs a run and sources"
+        train = load_split(config.data, "train", config.train.seed, self.note)
+        return self._score(nearest_neighbour(train, sources, src_lang=config.data.src_lang))
+
+    def _other(self, mine: Sequence[str], path: Path) -> Other:
+        other = self._translate(path) if path.is_dir() else self._read(path)
+        found = compare(
+            mine,
+            other.lines,
+            self.text.refs,
+            tgt_lang=self.tgt_lang,
+            metrics=self.request.metrics,
+            lowercase=self.request.lowercase,
+            tokenize=self.request.tokenize,
+        )
+        return Other(other.system, other.decoding, found)
+
+    def _details(self, hypotheses: Sequence[str]) -> Details:
+        text, request = self.text, self.request
+        measured = text.refs[0] if text.src is None else text.src
+        lang = self.tgt_lang if text.src is None or self.config is None else self.config.data.src_lang
+        buckets = by_length(
+            hypotheses,
+            text.refs,
+            measured,
+            lang=lang,
+            tgt_lang=self.tgt_lang,
+            lowercase=request.lowercase,
+            tokenize=request.tokenize,
+        )
+        worst = worst_lines(hypotheses, text.refs, text.src, lowercase=request.lowercase)
+        return Details("reference" if text.src is None else "source", buckets, worst)
+
+    def _read(self, path: Path) -> _Hypotheses:
+        lines = read_file(path, self.note)
+        check_counts({**self.text.counts, str(path): len(lines)})
+        return _Hypotheses(lines, str(path))
+
+    def _translate(self, run: Path) -> _Hypotheses:
+        sources, request = self.text.src, self.request
+        assert sources is not None, "a request to translate has sources"
+        translator = Translator.from_run(run, device=request.device)
+        settings = DecodeSettings.from_config(
+            translator.config.decode,
+            beam_size=request.beam_size,
+            length_penalty=request.length_penalty,
+            batch_size=request.batch_size,
+            batch_tokens=request.batch_tokens,
+        )
+        self.note(f"translating {len(sources)} lines with {run} ({settings.describe()})")
+        start, events, lines = time.perf_counter(), LineNotes(), []
+        for number, translation in enumerate(translator.stream(sources, settings), start=1):
+            lines.append(translation.text)
+            if translation.pieces > 1:
+                events.add("longer than training allowed, translated in pieces", number)
+            if translation.capped:
+                events.add("cut at the length limit (decode.max_length_ratio)", number)
+        events.tell(self.note)
+        return _Hypotheses(lines, str(run), settings.describe(), time.perf_counter() - start)
+
+
+def _folder(run: Path) -> Path:
+    """Return the run folder of a run or of one of its checkpoints."""
+    resolved = run.resolve()
+    return resolved.parent.parent if resolved.parent.name == "checkpoints" else run
+
+
+def _store(run: Path, report: EvalReport, note: Note) -> None:
+    """Append the scores to the run, a JSON line each; a folder that cannot be written is no reason to fail."""
+    common = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "model": "model.safetensors" if _folder(run) == run else f"checkpoints/{run.resolve().name}",
+        "text": report.text,
+        "lines": report.lines,
+        "empty_hypotheses": report.empty_hypotheses,
+        "decoding": report.decoding,
+    }
+    records = [
+        {"metric": found.name, "score": found.value, "interval": found.interval, "signature": found.signature}
+        for found in report.scores
+    ]
+    try:
+        with (_folder(run) / "scores.jsonl").open("a", encoding="utf-8", newline="\n") as file:
+            file.write("".join(f"{json.dumps(common | record, ensure_ascii=False)}\n" for record in records))
+    except OSError as error:
+        note(f"the scores are not stored in the run: {error.strerror}")
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        os.replace(part, path)
+    except OSError as error:
+        hint = "choose another --output"
+        raise UserError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,95 @@
+"""What ``tfm eval`` was asked for, and which wishes exclude each other."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.errors import UserError
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """What the command line asked for.
+
+    Attributes:
+        run: run folder or checkpoint; None: the newest run, if one is needed.
+        split: test, dev, train, or handwritten of the phrasebook; None: test, if no files are given.
+        src: source file to translate instead of a split.
+        refs: reference files, each a complete set.
+        hyp: hypotheses to score; nothing is translated then.
+        metrics: of bleu, chrf, ter.
+        lowercase: ignore case.
+        tokenize: BLEU's tokenizer; None: that of the target language.
+        tgt_lang: target language; None: the run's, or the ending of the reference file.
+        n_bootstrap: resamples of the confidence interval; 0: none.
+        output: file for the hypotheses.
+        beam_size: overrides the run's; so do the next three.
+        length_penalty: see ``beam_size``.
+        batch_size: sentences in a batch.
+        batch_tokens: source tokens in a batch.
+        device: where to translate.
+        compare: hypothesis file or run to compare with.
+        details: add BLEU by length, and the worst lines.
+        baseline: add the score of the nearest training neighbours.
+    """
+
+    run: Path | None = None
+    split: str | None = None
+    src: Path | None = None
+    refs: tuple[Path, ...] = ()
+    hyp: Path | None = None
+    metrics: tuple[str, ...] = ("bleu",)
+    lowercase: bool = False
+    tokenize: str | None = None
+    tgt_lang: str | None = None
+    n_bootstrap: int = 1000
+    output: Path | None = None
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    batch_size: int | None = None
+    batch_tokens: int | None = None
+    device: str = "auto"
+    compare: Path | None = None
+    details: bool = False
+    baseline: bool = False
+
+    @property
+    def compares_with_run(self) -> bool:
+        """Whether another model has to translate too."""
+        return self.compare is not None and self.compare.is_dir()
+
+    @property
+    def needs_sources(self) -> bool:
+        """Whether references alone are not enough."""
+        return self.hyp is None or self.baseline or self.compares_with_run
+
+    @property
+    def needs_run(self) -> bool:
+        """Whether a model, a split or training data of a run are used."""
+        files_suffice = self.refs and not (self.needs_sources and self.src is None)
+        return self.hyp is None or not files_suffice or self.split is not None or self.baseline
+
+    def check(self) -> None:
+        """Refuse what cannot take effect.
+
+        Raises:
+            UserError: two options exclude each other, or the output has no place.
+        """
+        search = (self.beam_size, self.length_penalty, self.batch_size, self.batch_tokens)
+        if self.hyp is not None and not self.compares_with_run and any(value is not None for value in search):
+            raise UserError("nothing is translated, so search options have no effect", hint="drop them, or drop --hyp")
+        if self.hyp is not None and self.output is not None:
+            raise UserError("--output would only copy --hyp", hint="drop one of them")
+        if self.src is not None and not self.refs:
+            raise UserError("--src alone has nothing to be compared with", hint="give its translation with --ref")
+        if self.src is not None and self.split is not None:
+            raise UserError("--src and --split both say what is translated", hint="give one of them")
+        if self.n_bootstrap < 0:
+            raise UserError("the number of resamples is negative", got=self.n_bootstrap, hint="0 switches them off")
+        self._check_output()
+
+    def _check_output(self) -> None:
+        """Now, not after the minutes that translating may take."""
+        if str(self.output) == "-":
+            raise UserError("the scores go to stdout, so hypotheses cannot", hint="give --output a file name")
+        if self.output is not None and not self.output.parent.is_dir():
+            raise UserError("there is no such folder", where=str(self.output.parent))

@@ -1,0 +1,93 @@
+"""``tfm init``: a commented recipe for the user's own two text files."""
+
+import json
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+from transformer_cli.config import Config, Section, Source
+from transformer_cli.errors import ConfigError, DataError
+
+#: Pairs at least -> vocabulary and model. More text carries a larger vocabulary and more parameters; the first row is
+#: the shape that the literature uses for 29,000 pairs (Wu et al. 2021).
+_SIZES = [
+    (0, 4000, {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.2}),
+    (
+        100_000,
+        8000,
+        {"d_model": 256, "n_heads": 4, "d_ff": 1024, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.1},
+    ),
+    (
+        500_000,
+        16000,
+        {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
+    ),
+]
+
+
+def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None, output: Path, overwrite: bool) -> str:
+    """Write the recipe and return what to do next.
+
+    Raises:
+        DataError: a file is missing, or the two have different numbers of lines.
+        ConfigError: a language cannot be told from the file's ending, or ``output`` exists.
+    """
+    if output.exists() and not overwrite:
+        raise ConfigError("exists already", where=str(output), hint="choose another --output, or give --overwrite")
+    pairs = _count_pairs(src, tgt)
+    config = _recipe(
+        src, tgt, src_lang or _language(src, "--src-lang"), tgt_lang or _language(tgt, "--tgt-lang"), pairs
+    )
+    output.write_text(_commented(config, pairs), encoding="utf-8")
+    return f"wrote {output} for {pairs} pairs; next: tfm train --config {output} --dry-run, then without --dry-run"
+
+
+def _count_pairs(src: str, tgt: str) -> int:
+    from transformer_cli.data.lines import read_lines
+
+    counts = [len(read_lines(Path(file))) for file in (src, tgt)]
+    if counts[0] != counts[1]:
+        raise DataError(
+            "the two files have different numbers of lines",
+            got=f"{src}: {counts[0]}, {tgt}: {counts[1]}",
+            hint="line n of one file must be the translation of line n of the other",
+        )
+    return counts[0]
+
+
+def _language(file: str, option: str) -> str:
+    suffix = Path(file.removesuffix(".gz")).suffix[1:]
+    if not (2 <= len(suffix) <= 3 and suffix.isalpha()) or suffix == "txt":
+        raise ConfigError(f"cannot tell the language of {file} from its ending", hint=f"give it, e.g. {option} en")
+    return suffix
+
+
+def _recipe(src: str, tgt: str, src_lang: str, tgt_lang: str, pairs: int) -> Config:
+    _, vocab_size, model = next(row for row in reversed(_SIZES) if pairs >= row[0])
+    return Config.model_validate(
+        {
+            "data": {"src_lang": src_lang, "tgt_lang": tgt_lang, "train": {"src": src, "tgt": tgt}},
+            "tokenizer": {"vocab_size": vocab_size},
+            "model": model,
+            "train": {"max_minutes": 30, "max_epochs": 40, "schedule": "cosine"},
+        }
+    )
+
+
+def _commented(config: Config, pairs: int) -> str:
+    head = f"# Made for {pairs} pairs. Every key stands here with its meaning; delete what you do not change.\n"
+    return head + "".join(_section(name, getattr(config, name), 0) for name in Config.model_fields)
+
+
+def _section(name: str, section: Section, depth: int) -> str:
+    lines = [f"\n{'  ' * depth}{name}:\n" if depth == 0 else f"{'  ' * depth}{name}:\n"]
+    for key, field in type(section).model_fields.items():
+        value = getattr(section, key)
+        if isinstance(value, Section):
+            lines.append(_section(key, value, depth + 1))
+        elif value is not None or not isinstance(section, Source):
+            choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+            meaning = ": ".join([" | ".join(choices)] * bool(choices) + [str(field.description)])
+            lines.append(
+                f"{'  ' * (depth + 1)}{key}: {json.dumps(value, ensure_ascii=False)}".ljust(34) + f"  # {meaning}\n"
+            )
+    return "".join(lines)

@@ -1,0 +1,34 @@
+"""Notes to the user on stderr, apart from results on stdout."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+
+Note = Callable[[str], None]
+
+
+def note_on_stderr(quiet: bool) -> Note:
+    """Return a function that prints a note, or nothing at all if the user asked for quiet."""
+    return (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
+
+
+class LineNotes:
+    """Things that happened to single lines, counted per kind and told once with the lines' numbers."""
+
+    SHOWN = 10
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[int]] = defaultdict(list)
+        self._counts: dict[str, int] = defaultdict(int)
+
+    def add(self, kind: str, line: int) -> None:
+        """Note that ``kind`` happened to a line (from 1)."""
+        self._counts[kind] += 1
+        if len(self._lines[kind]) < self.SHOWN:
+            self._lines[kind].append(line)
+
+    def tell(self, note: Note) -> None:
+        """Print one note per kind."""
+        for kind, count in self._counts.items():
+            numbers = ", ".join(map(str, self._lines[kind])) + (", ..." if count > self.SHOWN else "")
+            note(f"warning: {count} line{'s' * (count > 1)} {kind}: line{'s' * (count > 1)} {numbers}")

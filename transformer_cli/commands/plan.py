@@ -1,0 +1,64 @@
+"""``tfm train --dry-run``: everything about a training except the training."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.commands.tables import data_table, parameters_table
+from transformer_cli.commands.train import TrainRequest, requested_config
+from transformer_cli.experiment import Experiment, prepare
+from transformer_cli.model.transformer import parameter_table
+from transformer_cli.recipe import to_yaml
+from transformer_cli.runtime import Runtime
+from transformer_cli.training.estimate import Estimate, estimate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would be trained, and how long it would take."""
+
+    experiment: Experiment
+    runtime: Runtime
+    estimate: Estimate
+
+
+def plan_training(request: TrainRequest) -> Plan:
+    """Prepare a training and time three of its steps; nothing is written.
+
+    Raises:
+        UserError: the recipe or the data cannot be used.
+    """
+    config = requested_config(request)
+    runtime = Runtime.resolve(request.device, config.train.amp)
+    experiment = prepare(config, note_on_stderr(request.quiet))
+    return Plan(experiment, runtime, estimate(experiment.model, experiment.train_pairs, config.train, runtime))
+
+
+def print_plan(plan: Plan, as_json: bool) -> None:
+    """Print configuration, data counts, parameters and the estimate."""
+    if as_json:
+        print(json.dumps(_document(plan), ensure_ascii=False, indent=1))
+        return
+    cost = plan.estimate
+    print(to_yaml(plan.experiment.config))
+    print("\n".join(data_table(plan.experiment)), end="\n\n")
+    print("\n".join(parameters_table(plan.experiment.model)), end="\n\n")
+    print(f"{cost.steps:,} steps of {cost.seconds_per_step:.2f} s, {cost.steps / cost.steps_per_epoch:.1f} epochs")
+    print(f"about {cost.minutes:.1f} minutes on {plan.runtime.describe()['device']}, validation not counted")
+
+
+def _document(plan: Plan) -> dict[str, object]:
+    experiment = plan.experiment
+    corpus = experiment.corpus
+    return {
+        "config": experiment.config.model_dump(mode="json"),
+        "data": {
+            "train": len(experiment.train_pairs),
+            "dev": len(corpus.dev),
+            "test": len(corpus.test),
+            "dropped": experiment.dropped,
+        },
+        "parameters": dict(parameter_table(experiment.model)),
+        "estimate": asdict(plan.estimate),
+        "runtime": plan.runtime.describe(),
+    }

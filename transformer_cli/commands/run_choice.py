@@ -1,0 +1,41 @@
+"""Which run a command works on, told to the user when it was not named."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from transformer_cli.checkpoint import newest_run, read_info
+from transformer_cli.commands.notes import Note
+from transformer_cli.errors import RunError
+
+
+def chosen_run(given: Path | None, note: Note) -> Path:
+    """Return the given run, or the newest one that has a model; say which, and whether it is unfinished.
+
+    Raises:
+        RunError: no run was given and there is none.
+    """
+    if given is not None:
+        return given
+    path = newest_run()
+    info = read_info(path)
+    finished = info["status"] == "finished"
+    progress = (
+        f"{info['step']} steps" if finished else f"unfinished: {info['step']} of {info['total_steps'] or '?'} steps"
+    )
+    note(f"using {path}, the newest run ({progress})")
+    return path
+
+
+def newest_started_run(root: Path = Path("runs")) -> Path:
+    """Return the run that was created last, with or without a model: the one to continue.
+
+    Raises:
+        RunError: there is none.
+    """
+    found = []
+    for path in root.glob("*/run.json"):
+        with suppress(RunError):
+            found.append((str(read_info(path.parent)["created"]), path.parent))
+    if not found:
+        raise RunError("no run to continue was found", where=str(root), hint="name it: --resume --run DIR")
+    return max(found)[1]

@@ -1,0 +1,67 @@
+"""``tfm runs``: what was trained here, and how far it came."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from transformer_cli.errors import TfmError
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run folder in a line; ``problem`` says why the rest is unknown."""
+
+    name: str
+    created: str = ""
+    pair: str = ""
+    steps: int = 0
+    total_steps: int | None = None
+    dev_bleu: float | None = None
+    megabytes: float = 0.0
+    status: str = ""
+    problem: str | None = None
+
+
+def list_runs(root: Path) -> list[RunSummary]:
+    """Return the runs in a folder, oldest first; a damaged one is listed with its problem."""
+    folders = sorted(path.parent for path in root.glob("*/run.json"))
+    return sorted((_summary(folder) for folder in folders), key=lambda run: run.created)
+
+
+def print_runs(runs: list[RunSummary], root: Path, as_json: bool) -> None:
+    """Print a table, or one JSON list."""
+    if as_json:
+        print(json.dumps([asdict(run) for run in runs], ensure_ascii=False, indent=1))
+        return
+    if not runs:
+        print(f"no runs in {root}/: tfm train --config base.yaml makes one")
+        return
+    print(f"{'created (UTC)':20} {'pair':7} {'steps':>14} {'dev BLEU':>8} {'MB':>7}  {'status':11} run")
+    for run in runs:
+        steps = f"{run.steps}/{run.total_steps or '?'}"
+        bleu = "-" if run.dev_bleu is None else f"{run.dev_bleu:.1f}"
+        status = run.problem or run.status
+        size = f"{run.megabytes:7.1f}"
+        print(f"{run.created[:19]:20} {run.pair:7} {steps:>14} {bleu:>8} {size}  {status:11} {root / run.name}")
+
+
+def _summary(folder: Path) -> RunSummary:
+    from transformer_cli.checkpoint import RunFolder
+
+    try:
+        run = RunFolder.open(folder)
+        data, info = run.config.data, run.info
+    except TfmError as error:
+        return RunSummary(folder.name, problem=error.what)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    best = info.get("best") or {}
+    return RunSummary(
+        name=folder.name,
+        created=str(info.get("created", "")),
+        pair=f"{data.src_lang}-{data.tgt_lang}",
+        steps=int(info.get("step") or 0),
+        total_steps=info.get("total_steps"),
+        dev_bleu=best.get("bleu"),
+        megabytes=size / 1e6,
+        status=str(info.get("status", "")),
+    )

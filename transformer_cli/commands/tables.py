@@ -1,0 +1,40 @@
+"""Plain tables about data and models, as lines of text."""
+
+from torch import nn
+
+from transformer_cli.data.batching import epoch_batches, token_share
+from transformer_cli.experiment import Experiment
+from transformer_cli.model.transformer import parameter_table
+
+
+def data_table(experiment: Experiment) -> list[str]:
+    """Return what is trained on, what was left out and why, and how full the batches are."""
+    train, corpus, tokenizer = experiment.train_pairs, experiment.corpus, experiment.tokenizer
+    settings = experiment.config.train
+    lengths = train.src_lengths, train.tgt_lengths
+    batches = epoch_batches(*lengths, settings.batch_tokens, seed=settings.seed, epoch=0)
+    vocabulary = (
+        f"{tokenizer.tgt_vocab_size}" if tokenizer.joint else f"{tokenizer.src_vocab_size} + {tokenizer.tgt_vocab_size}"
+    )
+    rows = [
+        ("training pairs", f"{len(train):,}"),
+        *((f"  dropped: {reason}", f"{count:,}") for reason, count in experiment.dropped.items()),
+        ("dev pairs", f"{len(corpus.dev):,}"),
+        ("test pairs", f"{len(corpus.test):,}"),
+        ("vocabulary", vocabulary),
+        ("target tokens per epoch", f"{int(train.tgt_lengths.sum()):,}"),
+        ("batches per epoch", f"{len(batches):,}"),
+        ("real tokens in them", f"{token_share(train, batches):.1%}"),
+    ]
+    return _aligned(rows)
+
+
+def parameters_table(model: nn.Module) -> list[str]:
+    """Return the parameters of each part of the model, shared ones once, and their sum."""
+    rows = parameter_table(model)
+    return _aligned([(name, f"{count:,}") for name, count in [*rows, ("total", sum(count for _, count in rows))]])
+
+
+def _aligned(rows: list[tuple[str, str]]) -> list[str]:
+    names, values = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [f"{name:<{names}}  {value:>{values}}" for name, value in rows]

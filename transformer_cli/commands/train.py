@@ -1,0 +1,156 @@
+"""``tfm train``: from a recipe to a run folder, or from a run folder to a longer run."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from transformer_cli.checkpoint import RunFolder
+from transformer_cli.commands.notes import Note, note_on_stderr
+from transformer_cli.commands.provenance import origin
+from transformer_cli.commands.run_choice import newest_started_run
+from transformer_cli.commands.tables import data_table
+from transformer_cli.config import Config
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import ConfigError, RunError
+from transformer_cli.evaluation import Validator
+from transformer_cli.experiment import Experiment, prepare
+from transformer_cli.model.attention import flash_refusal
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.recipe import load_recipe
+from transformer_cli.runtime import Runtime
+from transformer_cli.training.continuation import refuse_changes
+from transformer_cli.training.progress import PlainProgress, Progress, RichProgress
+from transformer_cli.training.state import TrainingReport
+from transformer_cli.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What the command line asked for."""
+
+    config: str | None
+    overrides: tuple[str, ...] = ()
+    run: Path | None = None
+    resume: bool = False
+    overwrite: bool = False
+    device: str = "auto"
+    quiet: bool = False
+
+
+def run_training(request: TrainRequest) -> TrainingReport:
+    """Train a new run, or continue one, to its end.
+
+    Raises:
+        UserError: the request, the recipe, the data or the run folder cannot be used.
+        TrainingFailed: the run stopped by itself.
+        Interrupted: a signal stopped it; its state was saved.
+    """
+    if request.resume and request.overwrite:
+        raise ConfigError("--resume and --overwrite exclude each other")
+    note = note_on_stderr(request.quiet)
+    return _continue(request, note) if request.resume else _start(request, note)
+
+
+def print_report(report: TrainingReport, as_json: bool) -> None:
+    """Print how the run ended, and what to do with it."""
+    if as_json:
+        print(json.dumps(asdict(report) | {"run": str(report.run)}, ensure_ascii=False))
+        return
+    print(f"{report.ended}: {report.steps:,} steps, {report.epochs:.1f} epochs, {report.seconds:,.0f} s")
+    if report.best is not None:
+        best = report.best
+        print(f"best: dev BLEU {best['bleu']:.2f}, loss {best['loss']:.3f}, at step {best['step']:.0f}")
+    print(f"run: {report.run}")
+
+
+def _start(request: TrainRequest, note: Note) -> TrainingReport:
+    config = requested_config(request)
+    path = request.run or _new_run(str(request.config))
+    RunFolder.refuse_existing(path, request.overwrite)  # now, not after the minutes that preparing may take
+    runtime = Runtime.resolve(request.device, config.train.amp)
+    experiment = prepare(config, note)
+    tell(experiment, runtime, note)
+    info = origin(str(request.config), experiment.corpus.fingerprint)
+    run = RunFolder.create(path, config, experiment.tokenizer, info, overwrite=request.overwrite)
+    note(f"run folder: {path}")
+    return make_trainer(experiment, run, runtime, request.quiet).train()
+
+
+def _continue(request: TrainRequest, note: Note) -> TrainingReport:
+    run = RunFolder.open(request.run or newest_started_run())
+    config = load_recipe(request.config or str(run.path / "config.yaml"), request.overrides)
+    refuse_changes(run, config)
+    runtime = Runtime.resolve(request.device, config.train.amp)
+    note(f"continuing {run.path}")
+    experiment = prepare(config, note, run.tokenizer)
+    if experiment.corpus.fingerprint != run.info["corpus_sha256"]:
+        hint = "put the old files back, or start a new run (-s train.init_from=RUN takes the weights along)"
+        raise RunError("the data are not those that this run was trained on", where=str(run.path), hint=hint)
+    trainer = make_trainer(experiment, run, runtime, request.quiet)
+    trainer.resume()
+    return trainer.train()
+
+
+def requested_config(request: TrainRequest) -> Config:
+    """Load the recipe that was asked for.
+
+    Raises:
+        ConfigError: none was given, or it is not valid.
+    """
+    if request.config is None:
+        hint = "--resume continues a run; tfm init writes a recipe for your own files"
+        raise ConfigError("no recipe was given", expected="--config NAME.yaml, e.g. --config base.yaml", hint=hint)
+    return load_recipe(request.config, request.overrides)
+
+
+def tell(experiment: Experiment, runtime: Runtime, note: Note) -> None:
+    """Say what is about to be trained: data, model, and why attention may be slow."""
+    for line in data_table(experiment):
+        note(line)
+    parameters = sum(parameter.numel() for parameter in experiment.model.parameters())
+    note(f"model: {parameters:,} parameters, on {runtime.device}")
+    if reason := flash_refusal(experiment.config.model, runtime.device.type):
+        note(f"attention without the flash kernel: {reason}")
+
+
+def make_trainer(experiment: Experiment, run: RunFolder, runtime: Runtime, quiet: bool) -> Trainer:
+    """Put a trainer together: the model, the data, and a validation that can decode."""
+    config = experiment.config
+    in_float32 = replace(runtime, amp_dtype=None)  # as `tfm eval` translates, so that both find the same BLEU
+
+    def translate(model: Transformer, lines: Sequence[str]) -> list[str]:
+        translator = Translator(model, experiment.tokenizer, config, in_float32)
+        return translator.translate(lines, beam_size=config.train.validate_beam_size)
+
+    return Trainer(
+        experiment.model,
+        experiment.train_pairs,
+        config,
+        run,
+        runtime,
+        validate=Validator(experiment.corpus.dev, experiment.dev_pairs, config, translate, runtime),
+        progress=_progress(quiet),
+        note=note_on_stderr(quiet),
+    )
+
+
+def _progress(quiet: bool) -> Progress:
+    if quiet:
+        return PlainProgress(lambda line: None)
+    console = Console(stderr=True)
+    return (
+        RichProgress(console)
+        if console.is_terminal
+        else PlainProgress(lambda line: print(line, file=sys.stderr, flush=True))
+    )
+
+
+def _new_run(recipe: str) -> Path:
+    """Return a run folder that does not exist yet: recipe and time, numbered if two start in one second."""
+    stem = Path("runs") / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return next(path for n in range(1, 1000) if not (path := stem if n == 1 else Path(f"{stem}-{n}")).exists())

@@ -1,0 +1,88 @@
+"""From a configuration to everything that a training needs: text, tokenizer, token pairs and a fresh model.
+
+Used by training and by ``--dry-run``. What is done with it (steps, files) is not here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.checkpoint import build_model, load_model
+from transformer_cli.config import Config
+from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
+from transformer_cli.data.corpus import Corpus, load_corpus
+from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.errors import DataError, RunError
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import seed_stream
+
+#: What a run may change against the one it starts from: the weights are the same whatever these say.
+_FREE_IN_FINE_TUNING = {"dropout", "attention_dropout", "attention"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The parts of a training, made from one configuration."""
+
+    config: Config
+    corpus: Corpus
+    tokenizer: Tokenizer
+    train_pairs: TokenizedPairs
+    dev_pairs: TokenizedPairs  # for the loss: without over-long pairs; BLEU is measured on corpus.dev
+    dropped: dict[str, int]  # reason -> pairs left out of training
+    model: Transformer
+
+
+def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | None = None) -> Experiment:
+    """Load the text, train or load the tokenizer, tokenise, and make the model.
+
+    Args:
+        config: the resolved configuration.
+        note: told about warnings.
+        tokenizer: that of a run to be continued; None: as the configuration says.
+
+    Raises:
+        DataError: the text cannot be used, or nothing is left of it.
+        RunError: ``train.init_from`` does not fit.
+    """
+    corpus = load_corpus(config.data, config.train.seed)
+    for warning in corpus.notes:
+        note(f"warning: {warning}")
+    parent = load_model(config.train.init_from) if config.train.init_from and tokenizer is None else None
+    if parent is not None:
+        _refuse_other_architecture(config, parent[2])
+    tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
+    train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
+    dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
+    dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}
+    if not len(train_pairs.src):
+        raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
+    seed_stream(config.train.seed, "weights")
+    model = build_model(config, tokenizer)
+    if parent is not None:
+        model.load_state_dict(parent[0].state_dict())
+    return Experiment(config, corpus, tokenizer, train_pairs, dev_pairs, dropped, model)
+
+
+def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> Tokenizer:
+    if not len(corpus.train):
+        raise DataError(
+            "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
+        )
+    return train_tokenizer(config.tokenizer, corpus.train.src, corpus.train.tgt, note)
+
+
+def _told(dropped: dict[str, int]) -> str:
+    return ", ".join(f"{count} dropped: {reason}" for reason, count in dropped.items() if count) or "an empty corpus"
+
+
+def _refuse_other_architecture(config: Config, parent: Config) -> None:
+    mine, theirs = (c.model.model_dump(exclude=_FREE_IN_FINE_TUNING) for c in (config, parent))
+    if differing := [key for key in mine if mine[key] != theirs[key]]:
+        raise RunError(
+            "train.init_from has another architecture",
+            where=str(Path(str(config.train.init_from))),
+            got=", ".join(f"model.{key} {mine[key]}" for key in differing),
+            expected=", ".join(f"model.{key} {theirs[key]}" for key in differing),
+            hint="fine-tuning takes the architecture of the run it starts from",
+        )
