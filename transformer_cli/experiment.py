@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.checkpoint import build_model, load_model
+from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
@@ -51,6 +52,7 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
     parent = load_model(config.train.init_from) if config.train.init_from and tokenizer is None else None
     if parent is not None:
         _refuse_other_architecture(config, parent[2])
+        note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
     tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
     train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
@@ -60,7 +62,7 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
     seed_stream(config.train.seed, "weights")
     model = build_model(config, tokenizer)
     if parent is not None:
-        model.load_state_dict(parent[0].state_dict())
+        load_strictly(model, dict(parent[0].named_parameters()), str(config.train.init_from))
     return Experiment(config, corpus, tokenizer, train_pairs, dev_pairs, dropped, model)
 
 

@@ -80,6 +80,8 @@ def _device(name: str) -> torch.device:
 
 def _amp_dtype(device: torch.device, amp: Amp) -> torch.dtype | None:
     if amp == "auto":
+        # Never on a CPU: with native bf16 (AMX) a step of 4+4 layers of width 128 and 2,048 tokens took 1.7 times as
+        # long as in float32, because casting small tensors costs more than their products gain.
         return (
             torch.bfloat16
             if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
