@@ -45,7 +45,7 @@ gpu-check:
 
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) hatchling
+	$(INSTALL) hatchling editables
 	$(INSTALL) --no-build-isolation --editable .
 	touch $@
 

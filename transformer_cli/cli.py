@@ -79,6 +79,8 @@ def train(
     from transformer_cli.commands import train as command
 
     request = command.TrainRequest(config, tuple(overrides or ()), run, resume, overwrite, device, quiet)
+    if dry_run and resume:
+        raise typer.BadParameter("--dry-run plans a new run; it does not go with --resume")
     if dry_run:
         plan.print_plan(plan.plan_training(request), as_json)
     else:
@@ -117,6 +119,8 @@ def translate(
     """Translate text, a file or stdin: one line in, one line out, in order."""
     from transformer_cli.commands import translate as command
 
+    if as_json and output_format is not Format.text:
+        raise typer.BadParameter("--json prints one document; it does not go with --format")
     command.run_translate(
         command.TranslateRequest(
             texts=tuple(text or ()),
@@ -290,6 +294,9 @@ def init(
 
 def main(argv: list[str] | None = None) -> None:
     """Run ``tfm``; exit with 0, 1 (the run failed), 2 (the user's mistake) or 128 + a signal's number."""
+    if argv is None and sys.getfilesystemencoding() != "utf-8":
+        # LC_ALL=C: start anew in UTF-8 mode, or file names with other letters could not even be opened.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", "-m", "transformer_cli", *sys.argv[1:]])
     arguments = _utf8_arguments() if argv is None else argv
     command = typer.main.get_command(app)
     debug = "--debug" in arguments
@@ -297,7 +304,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _utf8_arguments() -> list[str]:
-    """Return the arguments as UTF-8, whatever the locale says (``LC_ALL=C`` hands them over as surrogates)."""
+    """Return the arguments as text; bytes that are no UTF-8 arrive as surrogates and become U+FFFD."""
     return [os.fsencode(argument).decode("utf-8", "replace") for argument in sys.argv[1:]]
 
 

@@ -4,11 +4,14 @@ Reading YAML, overrides and shipped recipes is ``recipe.py``; here is only what 
 Combinations that mean nothing are refused by name in the validators at the end of each section.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-PositiveInt = Annotated[int, Field(ge=1)]
+PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
+Width = Annotated[int, Field(ge=1, le=65_536)]
+Depth = Annotated[int, Field(ge=1, le=1_000)]
+Beam = Annotated[int, Field(ge=1, le=1_000)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Column = Annotated[
     int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
@@ -74,7 +77,9 @@ class DataConfig(Section):
     dev: Source | None = Field(None, description="pairs for validation; without them a seeded split of train is made")
     test: Source | None = Field(None, description="pairs for the final score")
     dev_size: PositiveInt = Field(1000, description="pairs split off as dev set if none is given (at most a tenth)")
-    max_length: Annotated[int, Field(ge=2)] = Field(128, description="longest side in subword tokens, with </s>")
+    max_length: Annotated[int, Field(ge=2, le=100_000)] = Field(
+        128, description="longest side in subword tokens, with </s>"
+    )
 
     @model_validator(mode="after")
     def _where_from(self) -> "DataConfig":
@@ -84,7 +89,8 @@ class DataConfig(Section):
             raise ValueError("corpus brings its own dev and test: remove dev/test or give train instead of corpus")
         known = {"en", "de", "zh"}
         if self.corpus and (not {self.src_lang, self.tgt_lang} <= known or self.src_lang == self.tgt_lang):
-            raise ValueError(f"corpus phrasebook has two different languages of {', '.join(sorted(known))}")
+            pair = f"{self.src_lang} and {self.tgt_lang}"
+            raise ValueError(f"corpus phrasebook has {', '.join(sorted(known))}: choose two of them, got {pair}")
         return self
 
 
@@ -92,7 +98,7 @@ class TokenizerConfig(Section):
     """How text becomes subword tokens (SentencePiece)."""
 
     model_type: Literal["bpe", "unigram", "char"] = Field("bpe", description="segmentation model")
-    vocab_size: Annotated[int, Field(ge=8)] = Field(
+    vocab_size: Annotated[int, Field(ge=8, le=1_000_000)] = Field(
         4000, description="number of pieces, special ones and bytes included"
     )
     joint: bool = Field(True, description="one vocabulary for both sides")
@@ -123,13 +129,13 @@ def _spread(value: object) -> object:
 class ModelConfig(Section):
     """The Transformer, in the words of Vaswani et al. 2017."""
 
-    d_model: PositiveInt = Field(128, description="width of the residual stream")
-    n_heads: PositiveInt = Field(4, description="attention heads")
-    d_k: PositiveInt | None = Field(None, description="width of a head's queries and keys; null: d_model / n_heads")
-    d_v: PositiveInt | None = Field(None, description="width of a head's values; null: d_model / n_heads")
-    d_ff: PositiveInt = Field(256, description="inner width of the feed-forward layers")
-    encoder_layers: PositiveInt = Field(4, description="depth of the encoder")
-    decoder_layers: PositiveInt = Field(4, description="depth of the decoder")
+    d_model: Width = Field(128, description="width of the residual stream")
+    n_heads: Width = Field(4, description="attention heads")
+    d_k: Width | None = Field(None, description="width of a head's queries and keys; null: d_model / n_heads")
+    d_v: Width | None = Field(None, description="width of a head's values; null: d_model / n_heads")
+    d_ff: Width = Field(256, description="inner width of the feed-forward layers")
+    encoder_layers: Depth = Field(4, description="depth of the encoder")
+    decoder_layers: Depth = Field(4, description="depth of the decoder")
     dropout: Probability = Field(0.2, description="dropout on embeddings, sub-layer outputs and inside feed-forward")
     attention_dropout: Probability = Field(
         0.0, description="dropout on attention weights (above 0 there is no flash kernel)"
@@ -160,18 +166,20 @@ class ModelConfig(Section):
 class TrainConfig(Section):
     """The optimisation, its limits and what it keeps."""
 
-    batch_tokens: PositiveInt = Field(2048, description="tokens in a batch: rows x max(longest source, longest target)")
+    batch_tokens: Annotated[int, Field(ge=1, le=10**8)] = Field(
+        2048, description="tokens in a batch: rows x max(longest source, longest target)"
+    )
     accumulate: PositiveInt = Field(1, description="batches per step; the loss is divided by the tokens of them all")
     max_steps: PositiveInt | None = Field(None, description="stop after so many optimizer steps")
     max_epochs: PositiveInt | None = Field(None, description="stop after so many passes over the data")
-    max_minutes: Annotated[float, Field(gt=0)] | None = Field(
+    max_minutes: Annotated[float, Field(gt=0, le=10**6)] | None = Field(
         None, description="time budget; turned into a step count once, from the first timed steps"
     )
     lr: Annotated[float, Field(gt=0)] = Field(0.002, description="peak learning rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(
         0.0, description="AdamW's decoupled weight decay, on matrices only"
     )
-    warmup_steps: Annotated[int, Field(ge=0)] = Field(400, description="steps of linear warm-up from zero")
+    warmup_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(400, description="steps of linear warm-up from zero")
     schedule: Literal["inverse_sqrt", "linear", "cosine"] = Field("inverse_sqrt", description="decay after the warm-up")
     label_smoothing: Probability = Field(0.1, description="probability mass spread over the vocabulary")
     clip_norm: Annotated[float, Field(gt=0)] | None = Field(1.0, description="largest gradient norm; null: no clipping")
@@ -191,7 +199,7 @@ class TrainConfig(Section):
         None, description="validations without a better stop_metric before stopping early"
     )
     stop_metric: Literal["bleu", "loss"] = Field("bleu", description="which dev metric chooses the best model")
-    validate_beam_size: PositiveInt = Field(1, description="beam of validation's translations (1: greedy)")
+    validate_beam_size: Beam = Field(1, description="beam of validation's translations (1: greedy)")
     max_bad_steps: PositiveInt = Field(10, description="non-finite steps in a row before the run gives up")
     init_from: str | None = Field(None, description="run whose weights and tokenizer this one starts from")
 
@@ -205,14 +213,14 @@ class TrainConfig(Section):
 class DecodeConfig(Section):
     """How a translation is searched for."""
 
-    beam_size: PositiveInt = Field(5, description="hypotheses kept per step; 1 is greedy search")
-    length_penalty: Annotated[float, Field(ge=0)] = Field(
+    beam_size: Beam = Field(5, description="hypotheses kept per step; 1 is greedy search")
+    length_penalty: Annotated[float, Field(ge=0, le=100)] = Field(
         1.0, description="alpha of GNMT's length normalisation; 0: none"
     )
-    max_length_ratio: Annotated[float, Field(gt=0)] = Field(
+    max_length_ratio: Annotated[float, Field(gt=0, le=100)] = Field(
         2.0, description="target tokens allowed per source token (plus 10)"
     )
-    min_length: Annotated[int, Field(ge=0)] = Field(1, description="target tokens before </s> is allowed")
+    min_length: Annotated[int, Field(ge=0, le=10**6)] = Field(1, description="target tokens before </s> is allowed")
     no_repeat_ngram: Annotated[int, Field(ge=0)] = Field(
         0, description="forbid n-grams of this size to recur; 0: allow"
     )
@@ -226,6 +234,13 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     train: TrainConfig
     decode: DecodeConfig = DecodeConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_empty_section_is_all_defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {name: {} if value is None and name in cls.model_fields else value for name, value in values.items()}
 
     @model_validator(mode="after")
     def _sides_can_share(self) -> "Config":

@@ -59,6 +59,8 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
     dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}
     if not len(train_pairs.src):
         raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
+    if not len(dev_pairs.src):
+        raise DataError("every dev pair is longer than data.max_length", got=config.data.max_length)
     seed_stream(config.train.seed, "weights")
     model = build_model(config, tokenizer)
     if parent is not None:

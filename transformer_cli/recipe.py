@@ -57,7 +57,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Path_, str]]:
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
     places: dict[Path_, str] = {}
-    values = _plain(_compose(text, str(path)), (), str(path), places)
+    values = _read(text, str(path), (), places)
     if not isinstance(values, dict):
         found = "an empty file" if values is None else f"a top-level {type(values).__name__.replace('str', 'text')}"
         raise ConfigError(
@@ -72,7 +72,7 @@ def parse_override(text: str) -> tuple[Path_, Any]:
     key = tuple(name.strip().split("."))
     if not equals or not all(key):
         raise ConfigError(f"cannot read the override {text!r}", expected="section.key=value, e.g. train.lr=3e-4")
-    return key, _plain(_compose(value, f"-s {text}"), key, f"-s {text}", {})
+    return key, _read(value, f"-s {text}", key, {})
 
 
 def to_yaml(config: Config) -> str:
@@ -86,6 +86,13 @@ def validate(values: dict[str, Any], places: dict[Path_, str], file: str) -> Con
         return Config.model_validate(values)
     except ValidationError as error:
         raise _explain(error, places, file) from None
+
+
+def _read(text: str, where: str, at: Path_, places: dict[Path_, str]) -> Any:
+    try:
+        return _plain(_compose(text, where), at, where, places)
+    except RecursionError:
+        raise ConfigError("is nested too deeply, or refers to itself", where=where) from None
 
 
 def _compose(text: str, where: str) -> yaml.Node | None:
@@ -115,8 +122,11 @@ def _plain(node: yaml.Node | None, at: Path_, file: str, places: dict[Path_, str
         return [_plain(item, (*at, str(i)), file, places) for i, item in enumerate(node.value)]
     mapping: dict[str, Any] = {}
     for key_node, value_node in node.value:
-        key, mark = str(key_node.value), key_node.start_mark
+        mark = key_node.start_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}"
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise ConfigError("a key must be a plain name", where=place)
+        key = str(key_node.value)
         if key in mapping:
             raise ConfigError(f"key {'.'.join((*at, key))} is given twice", where=place, hint="keep one of them")
         places[(*at, key)] = place
@@ -143,22 +153,37 @@ def _is_short_form(values: dict[str, Any], parent: str) -> bool:
 def _explain(error: ValidationError, places: dict[Path_, str], file: str) -> ConfigError:
     first, *others = error.errors(include_url=False)
     path = tuple(str(part) for part in first["loc"] if part not in ("str", "int", "list[str]"))
-    where = next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
+    where = _place(path, places, file)
     name = ".".join(path) or "configuration"
-    more = f"{len(others)} more problem{'s' * (len(others) > 1)} follow this one" if others else None
+    more = f"{len(others)} more problem{' follows' if len(others) == 1 else 's follow'} this one" if others else None
     if first["type"] == "extra_forbidden":
-        return ConfigError(f"unknown key {name}", where=where, expected=_nearest(path), hint=more)
+        hint = "; ".join([_nearest(path), *([more] if more else [])])
+        return ConfigError(f"unknown key {name}", where=where, hint=hint)
     if first["type"] == "missing":
         return ConfigError(f"key {name} is missing", where=where, hint=more)
     if first["type"] == "value_error":
         return ConfigError(f"{name}: {first['ctx']['error']}", where=where, hint=more)
     return ConfigError(
-        f"{name} is not valid", where=where, got=repr(first["input"]), expected=_allowed(first), hint=more
+        f"{name} is not valid", where=where, got=_shown(first["input"]), expected=_allowed(first), hint=more
     )
+
+
+def _place(path: Path_, places: dict[Path_, str], file: str) -> str:
+    """Return where a key was given: overrides of it or inside it come before the file."""
+    overrides = [place for key, place in places.items() if place.startswith("-s ") and key[: len(path)] == path]
+    found = next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
+    return " ".join(overrides) or found
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
 def _allowed(detail: Any) -> str:
     message: str = detail["msg"]
+    if detail["type"] in ("model_type", "dict_type"):
+        return "a section with keys of its own"
     return (
         message.removeprefix("Input should be ").replace("Input should have", "to have").split(", unable to parse")[0]
     )

@@ -169,10 +169,9 @@ def test_a_pipe_is_answered_line_by_line(run: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(run: Path) -> None:
-    command = (
-        f"yes 'one cats sleep.' | head -3000 | {sys.executable} -m transformer_cli translate --run {run} -b 1 | head -1"
-    )
-    done = subprocess.run(command, shell=True, capture_output=True, check=True)
+    translate = f"{sys.executable} -m transformer_cli translate --run {run} -b 1"
+    command = f"yes 'one cats sleep.' | head -3000 | {translate} | head -1; exit ${{PIPESTATUS[2]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
     assert done.stdout.count(b"\n") == 1
     assert done.stderr == b""
 

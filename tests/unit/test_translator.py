@@ -183,9 +183,9 @@ def test_a_diverged_model_answers_every_line() -> None:
     assert translator(model, config()).translate(lines) == ["", "", ""]
 
 
-def test_wrong_settings_are_refused_at_once(small: Translator) -> None:
+def test_wrong_settings_are_refused_at_once() -> None:
     with pytest.raises(UserError, match="n-best"):
-        small.translate(["ein hund."], beam_size=2, n_best=3)
+        DecodeSettings(beam_size=2, n_best=3)
 
 
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])

@@ -5,7 +5,7 @@
 """
 
 from transformer_cli.checkpoint.loading import build_model, load_model, newest_run
-from transformer_cli.checkpoint.run_folder import RunFolder, read_info
+from transformer_cli.checkpoint.run_folder import RunFolder, read_info, run_folders
 from transformer_cli.checkpoint.snapshot import CheckpointState
 
-__all__ = ["CheckpointState", "RunFolder", "build_model", "load_model", "newest_run", "read_info"]
+__all__ = ["CheckpointState", "RunFolder", "build_model", "load_model", "newest_run", "read_info", "run_folders"]

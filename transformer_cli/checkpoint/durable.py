@@ -111,7 +111,7 @@ def explained(path: Path) -> Iterator[None]:
             raise TrainingFailed(
                 "the disk is full",
                 where=str(path),
-                hint="free some space and continue with --resume; old files are intact",
+                hint="free some space; what was there before is intact, and a run continues with --resume",
             ) from error
         hint = "check its permissions, or choose another folder with --run"
         raise RunError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error

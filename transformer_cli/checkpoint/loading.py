@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from transformer_cli.checkpoint.run_folder import RunFolder, read_info
+from transformer_cli.checkpoint.run_folder import RunFolder, read_info, run_folders
 from transformer_cli.checkpoint.snapshot import EMA, WEIGHTS, read_state
 from transformer_cli.checkpoint.tensor_files import load_strictly, read_tensors_of
 from transformer_cli.config import Config
@@ -52,7 +52,7 @@ def newest_run(root: Path = Path("runs")) -> Path:
     Raises:
         RunError: there is none.
     """
-    found = [(created, path) for path in root.glob("*") if (created := _created(path)) is not None]
+    found = [(created, path) for path in run_folders(root) if (created := _created(path)) is not None]
     if not found:
         raise RunError(
             "no run with a model was found",

@@ -14,8 +14,10 @@ Not here: when to save (``training/trainer.py``), how to write durably (``durabl
 """
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,9 @@ from transformer_cli.errors import ConfigError, RunError
 from transformer_cli.recipe import load_recipe, to_yaml
 
 FORMAT = 1
+#: Entries of run.json without which a run cannot be used, and their types.
+_ENTRIES = {"format": int, "created": str, "tokenizer_sha256": str, "status": str, "step": int}
+_LOCK = ".lock"
 _INFO, _CONFIG, _METRICS, _SAMPLES, _LOG = "run.json", "config.yaml", "metrics.jsonl", "samples.jsonl", "train.log"
 
 
@@ -59,17 +64,22 @@ class RunFolder:
         cls.refuse_existing(path, overwrite)
         own = {"format": FORMAT, "created": datetime.now(UTC).isoformat(timespec="microseconds")}
         own |= {"tokenizer_sha256": tokenizer.sha256, "status": "new", "step": 0, "total_steps": None, "best": None}
-        run = cls(path.with_name(f".tmp-{path.name}"), config, tokenizer, {**info, **own})
-        with durable.explained(path):
-            shutil.rmtree(run.path, ignore_errors=True)
-            (run.path / "checkpoints").mkdir(parents=True)
-            tokenizer.save(run.path)
-        run.replace_config(config)
-        run.update_info({})
-        with durable.explained(path):
-            durable.move_into_place(run.path, path)
-        run.path = path
-        return run
+        if (path / _INFO).is_file():
+            with cls(path, config, tokenizer, {}).lock():
+                pass  # raises if somebody trains there
+        made = cls(path.with_name(f".tmp-{path.name}"), config, tokenizer, {**info, **own})
+        try:
+            with durable.explained(path):
+                shutil.rmtree(made.path, ignore_errors=True)
+                (made.path / "checkpoints").mkdir(parents=True)
+                tokenizer.save(made.path)
+                made.replace_config(config)
+                made.update_info({})
+                durable.move_into_place(made.path, path)
+        finally:
+            shutil.rmtree(path.with_name(f".tmp-{path.name}"), ignore_errors=True)  # left only if something went wrong
+        made.path = path
+        return made
 
     @staticmethod
     def refuse_existing(path: Path, overwrite: bool) -> None:
@@ -112,6 +122,28 @@ class RunFolder:
         self.config = config
         durable.write_file(self.path / _CONFIG, to_yaml(config).encode())
 
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from training here; the system takes the lock away when this one ends, however.
+
+        Raises:
+            RunError: another process holds it, or the folder cannot be written.
+        """
+        with durable.explained(self.path):
+            file = (self.path / _LOCK).open("w")
+        with file:
+            try:
+                import fcntl  # only POSIX systems have it; elsewhere a run folder is not locked
+            except ImportError:
+                yield
+                return
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                hint = "wait for it, or stop it"
+                raise RunError("another process trains in this run folder", where=str(self.path), hint=hint) from None
+            yield
+
     def clean(self) -> None:
         """Remove what an interrupted write has left. Only for the one who trains here."""
         durable.remove_temporaries(self.path)
@@ -122,8 +154,8 @@ class RunFolder:
 
     def steps(self) -> list[int]:
         """Return the steps that have a checkpoint, ascending."""
-        names = [path.name for path in (self.path / "checkpoints").glob("step-*")]
-        return sorted(int(name[5:]) for name in names if name[5:].isdigit())
+        folders = [path for path in (self.path / "checkpoints").glob("step-*") if path.is_dir()]
+        return sorted(int(path.name[5:]) for path in folders if re.fullmatch(r"step-[0-9]{1,18}", path.name))
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of a checkpoint."""
@@ -218,6 +250,11 @@ class RunFolder:
         return [json.loads(line) for line in lines if _step_of(line) < float("inf")]
 
 
+def run_folders(root: Path) -> list[Path]:
+    """Return the run folders inside a folder; hidden ones are unfinished writes."""
+    return sorted(file.parent for file in root.glob("*/run.json") if not file.parent.name.startswith("."))
+
+
 def read_info(path: Path) -> dict[str, Any]:
     """Read ``run.json`` alone.
 
@@ -229,12 +266,15 @@ def read_info(path: Path) -> dict[str, Any]:
     try:
         info = json.loads((path / _INFO).read_bytes())
         known = info["format"] == FORMAT
+        complete = all(isinstance(info[key], kind) for key, kind in _ENTRIES.items())
     except FileNotFoundError:
         raise RunError("is not a run folder", where=str(path), expected=f"a file {_INFO} in it") from None
     except OSError as error:
         raise RunError(f"cannot be read: {error.strerror}", where=str(path / _INFO)) from None
     except (ValueError, KeyError, TypeError):
         raise RunError("is damaged", where=str(path / _INFO)) from None
+    if not complete:
+        raise RunError("is damaged: an entry has another type", where=str(path / _INFO))
     if not known:
         raise RunError("was written in another format", where=str(path), got=info["format"], expected=FORMAT)
     return dict(info)

@@ -37,7 +37,7 @@ def write_snapshot(folder: Path, state: CheckpointState, tokenizer_sha256: str) 
         files[EMA] = to_bytes(state.ema, tokenizer_sha256)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     document = {"format": 1, "step": state.step, "sha256": hashes, "counters": state.counters}
-    files[STATE] = json.dumps(document, indent=1, sort_keys=True).encode()
+    files[STATE] = _plain(document | {"checksum": _checksum(document)})
     durable.write_folder(folder, files)
 
 
@@ -70,14 +70,25 @@ def read_state(folder: Path) -> dict[str, Any]:
     path = folder / STATE
     try:
         document = json.loads(path.read_bytes())
-        complete = document["format"] == 1 and {"step", "sha256", "counters"} <= document.keys()
+        stored = document.pop("checksum")
+        known = document["format"] == 1
     except OSError as error:
         raise RunError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except (ValueError, TypeError, KeyError) as error:
-        raise RunError("is damaged", where=str(path), got=str(error)) from None
-    if not complete:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise RunError("is damaged", where=str(path)) from None
+    if stored != _checksum(document):
+        raise RunError("is damaged: its content does not have the stored checksum", where=str(path))
+    if not known:
         raise RunError("is of an unknown format", where=str(path), got=document["format"], expected=1)
     return dict(document)
+
+
+def _plain(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, indent=1, sort_keys=True).encode()
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    return hashlib.sha256(_plain(document)).hexdigest()
 
 
 def _hash(path: Path) -> str | None:

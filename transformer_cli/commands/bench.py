@@ -106,6 +106,7 @@ def _legend(report: BenchReport) -> Iterator[str]:
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
     yield f"time     median of at least {what['repeats']} measurements after warm-up; spread: their interquartile range"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast"
+    yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash: that kernel or nothing"
     yield f"memory   peak beyond the inputs ({what['peak_bytes']})"
     yield f"error    {what['max_error']}"
     for row in report.rows:

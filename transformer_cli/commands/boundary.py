@@ -1,48 +1,90 @@
 """The one boundary between exceptions and the shell: messages on stderr, exit codes, text in UTF-8."""
 
+import errno
 import io
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 
 from transformer_cli.errors import TfmError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
     """Run a command and return its exit code.
 
-    A ``TfmError`` becomes one message and its own code, a wrong option typer's message and 2; a reader that went away
-    (``| head -1``) is no error; Ctrl-C is 130. Anything else is a bug of ours and keeps its traceback.
+    A ``TfmError`` becomes one message and its own code, a wrong option typer's message and 2; Ctrl-C is 130. Anything
+    else is a bug of ours and keeps its traceback.
 
     Args:
         command: returns an exit code, or anything else for success.
         debug: print the traceback of a ``TfmError`` too.
     """
-    _speak_utf8()
+    _prepare_streams()
+    with suppress(ValueError):  # only the main thread may
+        signal.signal(signal.SIGTERM, _leave)
     try:
         result = command()
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TfmError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+        return _tell(str(error), error.exit_code, debug)
+    except OSError as error:  # of a place that nobody foresaw: a name too long, a full disk behind stdout
+        _abandon_stdout()
+        place = "" if error.filename is None else f"{error.filename}: "
+        return _tell(f"{place}{error.strerror or error}", 1 if error.errno in _FULL else 2, debug)
     except typer.TyperException as error:
         error.show()  # type: ignore[attr-defined]  # every exception that the parser raises has it
         return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter's last flush complains
-        return 0
     except KeyboardInterrupt:
         return 130
 
 
-def _speak_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+@contextmanager
+def quiet_if_reader_left() -> Iterator[None]:
+    """Stop writing, without an error, when the reader of stdout went away (``| head -1``).
+
+    Inside a command, because typer would turn the exception into exit code 1 before ``run_guarded`` sees it.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        _abandon_stdout()
+
+
+def _abandon_stdout() -> None:
+    """Drop what cannot be written to stdout, or the interpreter's last flush would complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell(message: str, code: int, debug: bool) -> int:
+    with suppress(OSError):  # stderr may be closed or full; the exit code still tells
+        if debug:
+            traceback.print_exc()
+        print(f"error: {message}", file=sys.stderr)
+    return code
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Turn SIGTERM into an exception, so that half-written files are cleaned away."""
+    raise SystemExit(128 + number)
+
+
+def _prepare_streams() -> None:
+    """Speak UTF-8 whatever the locale says; a stream that was closed becomes an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - lives as long as the process
+        elif isinstance(stream, io.TextIOWrapper) and mode == "w":
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -1,7 +1,6 @@
 """``tfm eval``: translate a test set, or read hypotheses, and score them."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_
 from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
 from transformer_cli.commands.notes import LineNotes
+from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.errors import UserError
 from transformer_cli.evaluation import (
     Score,
     by_length,
@@ -26,6 +25,7 @@ from transformer_cli.evaluation import (
     check_metrics,
     compare,
     nearest_neighbour,
+    repeated_share,
     score,
     worst_lines,
 )
@@ -85,7 +85,8 @@ class _Task:
         assert run is not None, "a request without hypotheses needs a run"
         found = self._translate(run)
         if self.request.output is not None:
-            _write(self.request.output, found.lines)
+            with output_file(self.request.output) as file:
+                file.writelines(f"{line}\n" for line in found.lines)
         return found
 
     def report(self, mine: _Hypotheses) -> EvalReport:
@@ -174,6 +175,10 @@ class _Task:
             if translation.capped:
                 events.add("cut at the length limit (decode.max_length_ratio)", number)
         events.tell(self.note)
+        if (share := repeated_share(lines)) > 0.5:
+            self.note(
+                f"warning: {share:.0%} of the translations repeat one sentence: the model ignores its source so far"
+            )
         return _Hypotheses(lines, str(run), settings.describe(), time.perf_counter() - start)
 
 
@@ -202,15 +207,3 @@ def _store(run: Path, report: EvalReport, note: Note) -> None:
             file.write("".join(f"{json.dumps(common | record, ensure_ascii=False)}\n" for record in records))
     except OSError as error:
         note(f"the scores are not stored in the run: {error.strerror}")
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-        os.replace(part, path)
-    except OSError as error:
-        hint = "choose another --output"
-        raise UserError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -4,23 +4,18 @@ import json
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
+from transformer_cli.commands.output_file import output_file
 from transformer_cli.config import Config, Section, Source
 from transformer_cli.errors import ConfigError, DataError
 
-#: Pairs at least -> vocabulary and model. More text carries a larger vocabulary and more parameters; the first row is
-#: the shape that the literature uses for 29,000 pairs (Wu et al. 2021).
+_KEYS = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
+#: Pairs at least, warm-up steps, vocabulary, and the model by _KEYS. More text carries a larger vocabulary and more
+#: parameters; the second row is the shape that the literature uses for 29,000 pairs (Wu et al. 2021).
 _SIZES = [
-    (0, 4000, {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.2}),
-    (
-        100_000,
-        8000,
-        {"d_model": 256, "n_heads": 4, "d_ff": 1024, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.1},
-    ),
-    (
-        500_000,
-        16000,
-        {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
-    ),
+    (0, 100, 2000, (128, 4, 256, 3, 3, 0.2)),
+    (10_000, 400, 4000, (128, 4, 256, 4, 4, 0.2)),
+    (100_000, 1000, 8000, (256, 4, 1024, 4, 4, 0.1)),
+    (500_000, 4000, 16000, (512, 8, 2048, 6, 6, 0.1)),
 ]
 
 
@@ -37,7 +32,8 @@ def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None,
     config = _recipe(
         src, tgt, src_lang or _language(src, "--src-lang"), tgt_lang or _language(tgt, "--tgt-lang"), pairs
     )
-    output.write_text(_commented(config, pairs), encoding="utf-8")
+    with output_file(output) as file:
+        file.write(_commented(config, pairs))
     return f"wrote {output} for {pairs} pairs; next: tfm train --config {output} --dry-run, then without --dry-run"
 
 
@@ -62,13 +58,14 @@ def _language(file: str, option: str) -> str:
 
 
 def _recipe(src: str, tgt: str, src_lang: str, tgt_lang: str, pairs: int) -> Config:
-    _, vocab_size, model = next(row for row in reversed(_SIZES) if pairs >= row[0])
+    _, warmup_steps, vocab_size, shape = next(row for row in reversed(_SIZES) if pairs >= row[0])
+    limits = {"max_minutes": 30, "max_epochs": 40}
     return Config.model_validate(
         {
             "data": {"src_lang": src_lang, "tgt_lang": tgt_lang, "train": {"src": src, "tgt": tgt}},
             "tokenizer": {"vocab_size": vocab_size},
-            "model": model,
-            "train": {"max_minutes": 30, "max_epochs": 40, "schedule": "cosine"},
+            "model": dict(zip(_KEYS, shape, strict=True)),
+            "train": {**limits, "schedule": "cosine", "warmup_steps": warmup_steps},
         }
     )
 

@@ -3,13 +3,19 @@
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 
 Note = Callable[[str], None]
 
 
 def note_on_stderr(quiet: bool) -> Note:
     """Return a function that prints a note, or nothing at all if the user asked for quiet."""
-    return (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
+    return (lambda text: None) if quiet else _print_note
+
+
+def _print_note(text: str) -> None:
+    with suppress(OSError):  # whoever read stderr may be gone, or its disk full: no reason to lose the work
+        print(text, file=sys.stderr, flush=True)
 
 
 class LineNotes:

@@ -43,7 +43,7 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     print(to_yaml(plan.experiment.config))
     print("\n".join(data_table(plan.experiment)), end="\n\n")
     print("\n".join(parameters_table(plan.experiment.model)), end="\n\n")
-    print(f"{cost.steps:,} steps of {cost.seconds_per_step:.2f} s, {cost.steps / cost.steps_per_epoch:.1f} epochs")
+    print(f"{cost.steps:,} steps of {cost.seconds_per_step:.2f} s, {cost.epochs:.1f} epochs")
     print(f"about {cost.minutes:.1f} minutes on {plan.runtime.describe()['device']}, validation not counted")
 
 

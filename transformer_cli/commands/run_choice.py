@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from transformer_cli.checkpoint import newest_run, read_info
+from transformer_cli.checkpoint import newest_run, read_info, run_folders
 from transformer_cli.commands.notes import Note
 from transformer_cli.errors import RunError
 
@@ -33,9 +33,9 @@ def newest_started_run(root: Path = Path("runs")) -> Path:
         RunError: there is none.
     """
     found = []
-    for path in root.glob("*/run.json"):
+    for path in run_folders(root):
         with suppress(RunError):
-            found.append((str(read_info(path.parent)["created"]), path.parent))
+            found.append((str(read_info(path)["created"]), path))
     if not found:
         raise RunError("no run to continue was found", where=str(root), hint="name it: --resume --run DIR")
     return max(found)[1]

@@ -24,8 +24,9 @@ class RunSummary:
 
 def list_runs(root: Path) -> list[RunSummary]:
     """Return the runs in a folder, oldest first; a damaged one is listed with its problem."""
-    folders = sorted(path.parent for path in root.glob("*/run.json"))
-    return sorted((_summary(folder) for folder in folders), key=lambda run: run.created)
+    from transformer_cli.checkpoint import run_folders
+
+    return sorted((_summary(folder) for folder in run_folders(root)), key=lambda run: run.created)
 
 
 def print_runs(runs: list[RunSummary], root: Path, as_json: bool) -> None:

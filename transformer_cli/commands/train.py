@@ -1,7 +1,6 @@
 """``tfm train``: from a recipe to a run folder, or from a run folder to a longer run."""
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -78,7 +77,8 @@ def _start(request: TrainRequest, note: Note) -> TrainingReport:
     info = origin(str(request.config), experiment.corpus.fingerprint)
     run = RunFolder.create(path, config, experiment.tokenizer, info, overwrite=request.overwrite)
     note(f"run folder: {path}")
-    return make_trainer(experiment, run, runtime, request.quiet).train()
+    with run.lock():
+        return make_trainer(experiment, run, runtime, request.quiet).train()
 
 
 def _continue(request: TrainRequest, note: Note) -> TrainingReport:
@@ -88,12 +88,13 @@ def _continue(request: TrainRequest, note: Note) -> TrainingReport:
     runtime = Runtime.resolve(request.device, config.train.amp)
     note(f"continuing {run.path}")
     experiment = prepare(config, note, run.tokenizer)
-    if experiment.corpus.fingerprint != run.info["corpus_sha256"]:
+    if experiment.corpus.fingerprint != run.info.get("corpus_sha256"):
         hint = "put the old files back, or start a new run (-s train.init_from=RUN takes the weights along)"
         raise RunError("the data are not those that this run was trained on", where=str(run.path), hint=hint)
-    trainer = make_trainer(experiment, run, runtime, request.quiet)
-    trainer.resume()
-    return trainer.train()
+    with run.lock():
+        trainer = make_trainer(experiment, run, runtime, request.quiet)
+        trainer.resume()
+        return trainer.train()
 
 
 def requested_config(request: TrainRequest) -> Config:
@@ -140,14 +141,8 @@ def make_trainer(experiment: Experiment, run: RunFolder, runtime: Runtime, quiet
 
 
 def _progress(quiet: bool) -> Progress:
-    if quiet:
-        return PlainProgress(lambda line: None)
     console = Console(stderr=True)
-    return (
-        RichProgress(console)
-        if console.is_terminal
-        else PlainProgress(lambda line: print(line, file=sys.stderr, flush=True))
-    )
+    return RichProgress(console) if console.is_terminal and not quiet else PlainProgress(note_on_stderr(quiet))
 
 
 def _new_run(recipe: str) -> Path:

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, note_on_stderr
+from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translation, Translator
@@ -40,22 +42,31 @@ def run_translate(request: TranslateRequest) -> None:
     Raises:
         UserError: texts and a file are given together, an option does not fit, or there is no run.
     """
-    if request.texts and request.input_path is not None:
-        raise UserError("texts and --input cannot be given together", hint="put the texts into the file, or drop one")
+    _check(request)
     note = note_on_stderr(request.quiet)
     events = LineNotes()
-    lines = windows(_source(request, events))  # starts reading while the model loads
-    translator = Translator.from_run(chosen_run(request.run, note), device=request.device)
-    settings = replace(
-        DecodeSettings.from_config(translator.config.decode),
-        n_best=request.n_best,
-        **{key: value for key, value in request.search.items() if value is not None},
-    )
-    with _sink(request.output_path) as write:
+    lines = windows(_source(request, events))
+    with _sink(request.output_path) as write:  # first: a place that cannot be written is known before a model is loaded
+        translator = Translator.from_run(chosen_run(request.run, note), device=request.device)
+        settings = replace(
+            DecodeSettings.from_config(translator.config.decode),
+            n_best=request.n_best,
+            **{key: value for key, value in request.search.items() if value is not None},
+        )
         found = (translation for window in lines for translation in translator.translate_window(window, settings))
         translations = _watched(found, events)
         _write_all(translations, request.output_format, settings, write)
     events.tell(note)
+
+
+def _check(request: TranslateRequest) -> None:
+    source, target = request.input_path, request.output_path
+    if request.texts and source is not None:
+        raise UserError("texts and --input cannot be given together", hint="put the texts into the file, or drop one")
+    if source == "" or target == "":
+        raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
+    if source not in (None, "-") and target != "-" and os.path.realpath(str(source)) == os.path.realpath(target):
+        raise UserError("the output would replace the input", where=target, hint="choose another --output")
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterable[str]:
@@ -119,21 +130,13 @@ def _one_cell(text: str) -> str:
 
 @contextmanager
 def _sink(path: str) -> Iterator[Write]:
-    """Open stdout, flushed line by line, or a file that appears under its name only when it is complete."""
+    """Open stdout, flushed line by line, or a file that appears only when it is complete."""
     if path == "-":
-        yield _write_stdout
+        with quiet_if_reader_left():
+            yield _write_stdout
         return
-    part = Path(f"{path}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            yield lambda text: _none(file.write(text))
-        os.replace(part, path)
-    except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}", where=path, hint="check the folder and its permissions"
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
+    with output_file(path) as file:
+        yield lambda text: _none(file.write(text))
 
 
 def _write_stdout(text: str) -> None:

@@ -6,6 +6,7 @@ splitting (``corpus.py``).
 
 import glob
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -113,7 +114,7 @@ def _files(patterns: str | list[str]) -> list[Path]:
     """Expand globs, sorted within each; a path that exists is taken as it is, whatever characters it has."""
     paths: list[Path] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        path = Path(pattern).expanduser()
+        path = Path(os.path.expanduser(pattern))
         matches = [path] if path.exists() else [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
         if not matches:
             raise DataError("no such file", where=pattern, hint=f"relative paths start at {Path.cwd()}")

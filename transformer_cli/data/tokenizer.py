@@ -7,6 +7,7 @@ Special ids are added by ``batching.py`` and by the search, never by text: a lit
 
 import hashlib
 import io
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -172,7 +173,7 @@ def _too_small(config: TokenizerConfig, minimum: int) -> DataError:
 
 
 def _given_tokenizer(path: str, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]) -> Tokenizer:
-    tokenizer = Tokenizer(_read_model(Path(path).expanduser()), where=path)
+    tokenizer = Tokenizer(_read_model(Path(os.path.expanduser(path))), where=path)
     lines = [*src[:_CHECKED_LINES], *tgt[:_CHECKED_LINES]]
     changed = sum(tokenizer.decode(ids) != line for ids, line in zip(tokenizer.encode_tgt(lines), lines, strict=True))
     note(f"{path}: given, so tokenizer.model_type, vocab_size ({tokenizer.src_vocab_size}) and coverage are its own")

@@ -1,6 +1,5 @@
 """How one translation job searches: the recipe's ``decode`` section plus what the user overrides for this job."""
 
-import math
 from dataclasses import dataclass
 
 from transformer_cli.config import DecodeConfig
@@ -39,12 +38,14 @@ class DecodeSettings:
         Raises:
             UserError: a value is out of range, or ``n_best`` exceeds ``beam_size``.
         """
-        for name in ("beam_size", "n_best", "batch_size", "batch_tokens"):
+        for name in ("beam_size", "n_best"):
+            self._check(name, 1 <= getattr(self, name) <= 1_000, "a whole number from 1 to 1000")
+        for name in ("batch_size", "batch_tokens"):
             self._check(name, getattr(self, name) >= 1, "a whole number from 1")
         for name in ("min_length", "no_repeat_ngram"):
             self._check(name, getattr(self, name) >= 0, "a whole number from 0")
-        self._check("length_penalty", 0 <= self.length_penalty < math.inf, "a number from 0")
-        self._check("max_length_ratio", 0 < self.max_length_ratio < math.inf, "a number above 0")
+        self._check("length_penalty", 0 <= self.length_penalty <= 100, "a number from 0 to 100")
+        self._check("max_length_ratio", 0 < self.max_length_ratio <= 100, "a number above 0, at most 100")
         if self.n_best > self.beam_size:
             raise UserError(
                 "more translations are asked for than the beam holds",

@@ -84,7 +84,6 @@ class Translator:
         lines: Sequence[str],
         *,
         beam_size: int | None = None,
-        n_best: int = 1,
         length_penalty: float | None = None,
         batch_size: int | None = None,
         batch_tokens: int | None = None,
@@ -92,12 +91,14 @@ class Translator:
         """Return the best translation of each line; what is not given is taken from the recipe.
 
         Raises:
-            UserError: a value is out of range, or ``n_best`` exceeds the beam.
+            UserError: a value is out of range.
+            TypeError: one string is given instead of a list of lines.
         """
+        if isinstance(lines, str):
+            raise TypeError("translate takes a list of lines; for one line give [line]")
         settings = DecodeSettings.from_config(
             self.config.decode,
             beam_size=beam_size,
-            n_best=n_best,
             length_penalty=length_penalty,
             batch_size=batch_size,
             batch_tokens=batch_tokens,

@@ -5,7 +5,7 @@
 """
 
 from transformer_cli.evaluation.baseline import nearest_neighbour
-from transformer_cli.evaluation.details import Bucket, Line, by_length, worst_lines
+from transformer_cli.evaluation.details import Bucket, Line, by_length, repeated_share, worst_lines
 from transformer_cli.evaluation.scores import (
     Comparison,
     Score,
@@ -29,6 +29,7 @@ __all__ = [
     "check_metrics",
     "compare",
     "nearest_neighbour",
+    "repeated_share",
     "score",
     "worst_lines",
 ]

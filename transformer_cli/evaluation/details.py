@@ -1,5 +1,6 @@
 """Where a score comes from: BLEU by the length of the line, and the lines that went worst."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,11 @@ class Line:
     source: str | None
     references: list[str]
     hypothesis: str
+
+
+def repeated_share(hypotheses: Sequence[str]) -> float:
+    """Return the share of lines that repeat the most frequent one; near 1 a model ignores its source."""
+    return (Counter(hypotheses).most_common(1)[0][1] - 1) / len(hypotheses) if hypotheses else 0.0
 
 
 def by_length(

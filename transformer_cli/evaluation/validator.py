@@ -5,7 +5,6 @@ checkpoint and beam.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.errors import DataError
+from transformer_cli.evaluation.details import repeated_share
 from transformer_cli.evaluation.scores import score
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.loss import dev_loss
@@ -68,7 +68,7 @@ class Validator:
             bleu=bleu.value,
             signature=bleu.signature,
             samples=self._samples(hypotheses),
-            repeated_share=(Counter(hypotheses).most_common(1)[0][1] - 1) / len(hypotheses),
+            repeated_share=repeated_share(hypotheses),
         )
 
     def _samples(self, hypotheses: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -1,5 +1,6 @@
 """How long a training will take, from a few timed steps that change nothing on disk."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ class Estimate:
     """What a run will cost, validations not counted."""
 
     steps: int
-    steps_per_epoch: int
+    epochs: float
     seconds_per_step: float
     target_tokens_per_second: float
     minutes: float
@@ -57,4 +58,5 @@ def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, run
 def _estimate(order: DataOrder, settings: TrainConfig, seconds: float, speed: float) -> Estimate:
     in_budget = None if settings.max_minutes is None else max(1, int(60 * settings.max_minutes / seconds))
     steps = steps_within(settings, order.steps_per_epoch, in_budget) or 1
-    return Estimate(steps, order.steps_per_epoch(0), seconds, speed, steps * seconds / 60)
+    epochs = min(steps / order.steps_per_epoch(0), settings.max_epochs or math.inf)  # epochs differ by a few steps
+    return Estimate(steps, epochs, seconds, speed, steps * seconds / 60)

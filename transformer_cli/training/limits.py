@@ -28,6 +28,19 @@ class Limits:
         no_steps_left = self.total_steps is not None and state.step >= self.total_steps
         return no_steps_left or (self._settings.max_epochs is not None and state.epoch >= self._settings.max_epochs)
 
+    def reached(self, state: TrainState) -> str:
+        """Return the names of the limits that end the run, such as ``train.max_minutes (19 steps)``."""
+        settings, steps = self._settings, state.step
+        names = {
+            f"train.max_steps {settings.max_steps}": settings.max_steps is not None and steps >= settings.max_steps,
+            f"train.max_minutes ({self.budget_steps} steps)": self.budget_steps is not None
+            and steps >= self.budget_steps,
+            f"train.max_epochs {settings.max_epochs}": settings.max_epochs is not None
+            and state.epoch >= settings.max_epochs,
+            f"train.patience {settings.patience}": self.stops_early(state),
+        }
+        return " and ".join(name for name, is_reached in names.items() if is_reached)
+
     def stops_early(self, state: TrainState) -> bool:
         """Return whether validations have not got better for too long."""
         return self._settings.patience is not None and state.without_gain >= self._settings.patience

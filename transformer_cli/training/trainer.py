@@ -90,6 +90,7 @@ class Trainer:
         """
         self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
         if self._limits.is_over(self.state) and self.run.info["status"] == "finished":
+            self._journal.note(f"ended by {self._limits.reached(self.state)}; to go on, raise it or set it to null")
             return self._report("already finished")
         try:
             self._begin()
@@ -255,18 +256,22 @@ class Trainer:
         self.run.update_info({"status": "training", "total_steps": total, "runtime": self.runtime.describe()})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
-        self._journal.started(self.state.step, total)
+        is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None
+        self._journal.started(self.state.step, total if is_known else None)
 
     def _warn_about_warmup(self) -> None:
         total = self._limits.total_steps
         if total is not None and self.settings.warmup_steps > total:
             self._journal.note(
                 f"warning: train.warmup_steps {self.settings.warmup_steps} exceeds the {total} steps of the run: "
-                f"the learning rate never reaches train.lr {self.settings.lr:g}"
+                f"the learning rate never reaches train.lr {self.settings.lr:g}; lower train.warmup_steps"
             )
 
     def _stop_if_asked(self, signals: StopSignals) -> None:
         if signals.received is not None:
+            if self.state.best is None:  # not validated yet: something to translate with is better than nothing
+                with self._updater.averaged():
+                    self.run.save_model(self._updater.weights())
             self._save("interrupted")
             name = signal.Signals(signals.received).name
             raise Interrupted(

@@ -1,0 +1,257 @@
+"""What testers broke once: each kind of mishap, and what must come of it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Tfm, tfm_process
+from toy_language import TINY
+
+from transformer_cli import load
+from transformer_cli.checkpoint import RunFolder, newest_run, run_folders
+
+TFM = f"{sys.executable} -m transformer_cli"
+
+
+@pytest.fixture
+def copy(run: Path, tmp_path: Path) -> Path:
+    """A run that a test may damage."""
+    return Path(shutil.copytree(run, tmp_path / "copy"))
+
+
+# Output files
+
+
+def test_an_output_that_is_a_pipe_or_a_link_stays_one(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        assert tfm("translate", "--run", run, "-o", pipe, "one cats sleep.").code == 0
+        assert reader.communicate()[0].count(b"\n") == 1
+    assert pipe.is_fifo()
+    assert tfm("translate", "--run", run, "-o", link, "one cats sleep.").code == 0
+    assert link.is_symlink()
+    assert target.read_bytes().count(b"\n") == 1
+
+
+def test_no_file_but_the_output_is_touched(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.part").write_text("mine", encoding="utf-8")
+    assert tfm("translate", "--run", run, "-o", tmp_path / "out", "one cats sleep.").code == 0
+    assert (tmp_path / "out.part").read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.part"]
+
+
+def test_the_input_is_never_replaced(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("one cats sleep.\n", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "text")
+    done = tfm("translate", "--run", run, "-i", tmp_path / "text", "-o", tmp_path / "link")
+    assert (done.code, "replace the input" in done.err) == (2, True)
+
+
+def test_a_full_disk_is_said_and_replaces_nothing(
+    tfm: Tfm, run: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "out").write_text("old", encoding="utf-8")
+    monkeypatch.setattr(os, "replace", full)
+    done = tfm("translate", "--run", run, "-o", tmp_path / "out", "one cats sleep.")
+    assert (done.code, "disk is full" in done.err) == (1, True)
+    done = tfm("init", "--src", files / "train.en", "--tgt", files / "train.de", "-o", tmp_path / "my.yaml")
+    assert (done.code, "disk is full" in done.err) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_sigterm_cleans_up(run: Path, tmp_path: Path) -> None:
+    command = [*TFM.split(), "translate", "--run", str(run), "-o", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(tmp_path.iterdir()):
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("2>/dev/full", 0), (">/dev/full", 1)]
+)
+def test_closed_and_full_streams(run: Path, redirection: str, code: int) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{TFM} translate --run {run} -b 1 'one cats sleep.' {redirection}"],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+    assert done.stdout.count(b"\n") == (0 if ">" in redirection and "2>" not in redirection else 1)
+
+
+def test_messages_never_reach_stdout(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{TFM} translate --run {tmp_path}/none x 2>&-"], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_path_with_other_letters_in_a_plain_locale(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "ü 跑")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = tfm_process("translate", "--run", tmp_path / "ü 跑", "one cats sleep.", **plain)
+    assert (done.code, done.err) == (0, "")
+
+
+# Run folders
+
+
+def test_two_processes_never_train_in_one_folder(tfm: Tfm, copy: Path, files: Path) -> None:
+    with RunFolder.open(copy).lock():
+        for arguments in (["--resume", "-s", "train.max_steps=110"], ["-c", files / "my.yaml", "--overwrite", *TINY]):
+            done = tfm("train", "--run", copy, *arguments)
+            assert (done.code, "another process trains" in done.err) == (2, True)
+    assert tfm("train", "--run", copy, "--resume").code == 0
+
+
+def test_unfinished_writes_are_no_runs(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "real")
+    ghost = Path(shutil.copytree(run, tmp_path / ".tmp-ghost"))
+    info = json.loads((ghost / "run.json").read_text(encoding="utf-8"))
+    (ghost / "run.json").write_text(json.dumps(info | {"created": "9999"}), encoding="utf-8")
+    assert run_folders(tmp_path) == [tmp_path / "real"]
+    assert newest_run(tmp_path) == tmp_path / "real"
+
+
+@pytest.mark.parametrize(
+    "damage", [{"step": "x"}, {"step": 10**30}, {"sha256": {}}, {"counters": {}}, {"format": 2}, None]
+)
+def test_a_damaged_state_is_named_and_the_one_before_used(tfm: Tfm, copy: Path, damage: dict | None) -> None:
+    assert (
+        tfm(
+            "train",
+            "--resume",
+            "--run",
+            copy,
+            "-s",
+            "train.max_steps=104",
+            "-s",
+            "train.save_every=2",
+            "-s",
+            "train.keep_last=9",
+        ).code
+        == 0
+    )
+    state = copy / "checkpoints" / "step-104" / "state.json"
+    document = json.loads(state.read_text(encoding="utf-8"))
+    state.write_text("[" * 100_000 if damage is None else json.dumps(document | damage), encoding="utf-8")
+    done = tfm("train", "--resume", "--run", copy, "-s", "train.max_steps=105")
+    assert done.code == 0
+    assert "step-104 cannot be used, trying the one before" in done.err
+
+
+def test_strange_names_among_checkpoints_are_passed_over(tfm: Tfm, copy: Path) -> None:
+    for name in ("step-²", "step-x", "step-"):
+        (copy / "checkpoints" / name).mkdir()
+    (copy / "checkpoints" / "step-999").write_text("a file", encoding="utf-8")
+    assert tfm("train", "--resume", "--run", copy, "-s", "train.max_steps=101").code == 0
+
+
+@pytest.mark.parametrize("key", ["created", "status", "step", "tokenizer_sha256", "corpus_sha256"])
+@pytest.mark.parametrize("value", [None, [], "gone"])
+def test_damaged_run_information_is_one_message(tfm: Tfm, copy: Path, key: str, value: object) -> None:
+    info = json.loads((copy / "run.json").read_text(encoding="utf-8"))
+    changed = {name: entry for name, entry in info.items() if name != key} if value == "gone" else info | {key: value}
+    (copy / "run.json").write_text(json.dumps(changed), encoding="utf-8")
+    done = tfm("train", "--resume", "--run", copy, "-s", "train.max_steps=101")
+    assert done.code == 2
+    assert done.err.count("error:") == 1
+
+
+def test_a_mistake_in_the_dev_set_leaves_no_run(tfm: Tfm, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.en").write_text("one cats sleep. " * 99, encoding="utf-8")
+    dev = f"{{src: {tmp_path}/long.en, tgt: {tmp_path}/long.en}}"
+    done = tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, "-s", f"data.dev={dev}")
+    assert (done.code, "every dev pair" in done.err) == (2, True)
+    assert not (tmp_path / "r").exists()
+
+
+def test_stopped_before_its_first_validation_a_run_translates(files: Path, tmp_path: Path) -> None:
+    command = [*TFM.split(), "train", "-c", str(files / "my.yaml"), "--run", str(tmp_path / "r"), *TINY]
+    command += ["-s", "train.max_steps=100000", "-s", "train.validate_every=99999", "-s", "train.log_every=1"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (tmp_path / "r/metrics.jsonl").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert len(load(str(tmp_path / "r")).translate(["one cats sleep."])) == 1
+
+
+def test_a_finished_run_names_the_limit_that_ended_it(tfm: Tfm, copy: Path) -> None:
+    done = tfm("train", "--resume", "--run", copy, "-s", "train.max_epochs=99")
+    assert b"already finished" in done.out
+    assert "ended by train.max_steps 100" in done.err
+
+
+# Settings
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "data: &d {train: *d}", "data: " + "[" * 20_000, "? [a, b]\n: 3\n"])
+def test_yaml_without_end_is_one_message(tfm: Tfm, tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.yaml").write_text(text, encoding="utf-8")
+    done = tfm("train", "-c", tmp_path / "bad.yaml")
+    assert done.code == 2
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "tokenizer.vocab_size=2147483648",
+        "train.warmup_steps=1" + "0" * 400,
+        "train.max_steps=1" + "0" * 400,
+        "data.max_length=1000000000",
+        "model.d_model=10000000",
+        "model.encoder_layers=1000000",
+        "train.batch_tokens=99999999999999999999999",
+        "decode.beam_size=100000",
+        "decode.length_penalty=1e308",
+        "decode.max_length_ratio=1e308",
+        "data.corpus=null",
+        "data.train.src=[" + "a" * 5000 + "]",
+    ],
+)
+def test_numbers_beyond_sense_are_refused(tfm: Tfm, files: Path, tmp_path: Path, setting: str) -> None:
+    base = ["-c", "base.yaml"] if setting == "data.corpus=null" else ["-c", files / "my.yaml"]
+    done = tfm("train", *base, "--run", tmp_path / "r", "-s", setting)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert len(done.err) < 20_000
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_empty_section_means_its_defaults(tfm: Tfm, files: Path, tmp_path: Path) -> None:
+    recipe = (files / "my.yaml").read_text(encoding="utf-8") + "decode:\nmodel:\n"
+    (tmp_path / "my.yaml").write_text(recipe, encoding="utf-8")
+    assert tfm("train", "-c", tmp_path / "my.yaml", *TINY, "--dry-run").code == 0
+
+
+def test_options_that_exclude_each_other_are_refused(tfm: Tfm, run: Path) -> None:
+    assert tfm("translate", "--run", run, "--json", "--format", "tsv", "x").code == 2
+    assert tfm("translate", "--run", run, "-i", "").code == 2
+    assert tfm("train", "--resume", "--dry-run").code == 2
+
+
+def test_one_string_is_not_a_list_of_lines(run: Path) -> None:
+    with pytest.raises(TypeError, match="list of lines"):
+        load(str(run)).translate("one cats sleep.")

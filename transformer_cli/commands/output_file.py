@@ -1,0 +1,53 @@
+"""Files that the user asked for: complete or not there, and nothing else touched."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from transformer_cli.errors import TfmError, UserError
+
+
+@contextmanager
+def output_file(path: str | Path) -> Iterator[TextIO]:
+    """Write a UTF-8 text file that appears under its name only when the block ends without an exception.
+
+    It is written beside its place under a name that nobody has. A symbolic link is followed; a device or a pipe, which
+    cannot be replaced, is written to directly.
+
+    Raises:
+        UserError: the place cannot be written.
+        TfmError: the disk is full; what was there before is intact.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            return
+        descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                yield file
+            os.chmod(part, _mode(target))
+            os.replace(part, target)
+        finally:
+            with suppress(OSError):
+                os.unlink(part)  # gone already if all went well
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise TfmError("the disk is full; nothing was replaced", where=str(path)) from error
+        hint = "check the folder and its permissions, or choose another --output"
+        raise UserError(f"cannot be written: {error.strerror}", where=str(path) or "''", hint=hint) from error
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of the file to be replaced, or those that any new file gets."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
