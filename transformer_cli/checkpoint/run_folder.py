@@ -266,7 +266,7 @@ def read_info(path: Path) -> dict[str, Any]:
     try:
         info = json.loads((path / _INFO).read_bytes())
         known = info["format"] == FORMAT
-        complete = all(isinstance(info[key], kind) for key, kind in _ENTRIES.items())
+        complete = not known or all(isinstance(info[key], kind) for key, kind in _ENTRIES.items())
     except FileNotFoundError:
         raise RunError("is not a run folder", where=str(path), expected=f"a file {_INFO} in it") from None
     except OSError as error:

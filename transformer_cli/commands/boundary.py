@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,10 +29,9 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
         debug: print the traceback of a ``TfmError`` too.
     """
     _prepare_streams()
-    with suppress(ValueError):  # only the main thread may
-        signal.signal(signal.SIGTERM, _leave)
     try:
-        result = command()
+        with _sigterm_as_exception():
+            result = command()
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TfmError as error:
@@ -75,9 +75,21 @@ def _tell(message: str, code: int, debug: bool) -> int:
     return code
 
 
-def _leave(number: int, _frame: object) -> None:
-    """Turn SIGTERM into an exception, so that half-written files are cleaned away."""
-    raise SystemExit(128 + number)
+@contextmanager
+def _sigterm_as_exception() -> Iterator[None]:
+    """Leave by an exception on SIGTERM, so that half-written files are cleaned away."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _prepare_streams() -> None:
