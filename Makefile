@@ -13,13 +13,13 @@ demo: $(VENV)/.runtime
 	$(BIN)/tfm train --config base.yaml
 	$(BIN)/tfm eval --baseline
 	$(BIN)/tfm eval --split handwritten
-	$(BIN)/tfm translate "My little brother is reading a book." "When does the train leave?"
+	$(BIN)/tfm translate "My little brother often reads a book in the garden." "When does the train leave?"
 
 demo-zh: $(VENV)/.runtime
 	$(BIN)/tfm train --config base-zh.yaml
 	$(BIN)/tfm eval --baseline
 	$(BIN)/tfm eval --split handwritten
-	$(BIN)/tfm translate "My little brother is reading a book." "When does the train leave?"
+	$(BIN)/tfm translate "My little brother often reads a book in the garden." "When does the train leave?"
 
 test: $(VENV)/.dev
 	$(MAKE) check
