@@ -81,6 +81,20 @@ def test_sigterm_cleans_up(run: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_sigterm_while_waiting_for_a_line(run: Path) -> None:
+    command = [*TFM.split(), "translate", "--run", str(run)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"one cats sleep.\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.terminate()
+        assert (process.wait(timeout=60), process.stderr.read()) == (143, b"")
+
+
 # Streams
 
 

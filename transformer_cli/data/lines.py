@@ -7,6 +7,7 @@ columns or fields of a line mean (``readers.py``).
 """
 
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ def open_input(path: str) -> BinaryIO:
     Raises:
         DataError: the file is missing or cannot be opened.
     """
-    return sys.stdin.buffer if path == "-" else _open(Path(path))
+    return _standard_input() if path == "-" else _open(Path(path))
 
 
 def read_lines(path: Path) -> list[str]:
@@ -79,7 +80,16 @@ def _raw_lines(stream: BinaryIO) -> Iterator[bytes]:
         while raw := stream.readline():
             yield raw
     except _READ_ERRORS as error:
-        raise _unreadable(getattr(stream, "name", "the standard input"), error) from None
+        name = getattr(stream, "name", None)  # the standard input's is a number
+        raise _unreadable(name if isinstance(name, str) else "the standard input", error) from None
+
+
+def _standard_input() -> BinaryIO:
+    """Return a reader of our own: Python aborts at exit while a daemon thread waits inside the buffer of sys.stdin."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except io.UnsupportedOperation:  # no file behind it, as in a program that replaced sys.stdin
+        return sys.stdin.buffer
 
 
 class _GzipInput(gzip.GzipFile):
