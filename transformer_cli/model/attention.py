@@ -92,8 +92,6 @@ def sdpa_attention(
     ``is_causal`` serves only the plain square case: with a mask beside it, torch's math kernel raises, and with T ≠ S
     it counts from the first position. Both other cases get a written-out mask.
     """
-    if dropout and query.device.type == "cpu":  # torch would draw, slowly, from a generator that all threads share
-        return naive_attention(query, key, value, mask, causal=causal, dropout=dropout, scale=scale)[0], None
     square = causal and mask is None and query.size(-2) == key.size(-2)
     if causal and not square:
         mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
@@ -195,8 +193,10 @@ class MultiHeadAttention(nn.Module):
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, return_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from queries ``[B, H, T, K]`` to keys and values, and join the heads."""
-        attention = IMPLEMENTATIONS["naive" if return_weights else self.implementation]
         dropout = self.dropout if self.training else 0.0
+        # On a CPU torch would draw the dropout, slowly, from a generator that all threads share.
+        naive = return_weights or (dropout > 0 and q.device.type == "cpu")
+        attention = IMPLEMENTATIONS["naive" if naive else self.implementation]
         with _float32_on_cpu(q):
             heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
