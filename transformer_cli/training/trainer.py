@@ -75,7 +75,7 @@ class Trainer:
         self._limits = Limits(settings, self._order)
         self._timer = StepTimer()
         hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
-        self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold)
+        self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
         self._updater = Updater(model.to(runtime.device).train(), settings, runtime)
         self._journal = Journal(run, progress, note)
         self.state = TrainState()
@@ -244,9 +244,9 @@ class Trainer:
     # Beginning and end
 
     def _begin(self) -> None:
-        total, then = self._limits.total_steps, self.run.info.get("total_steps")
+        total, then, rate = self._limits.total_steps, self.run.info.get("total_steps"), self._schedule.learning_rate
         self._warn_about_warmup()
-        if self.settings.schedule != "inverse_sqrt" and self.state.step and total != then:
+        if self.state.step and rate(self.state.step, total) != rate(self.state.step, then):
             self._journal.note(
                 f"the {self.settings.schedule} schedule now ends at step {total} instead of {then}: "
                 "the rate differs from that of a run which was so long from the start"
