@@ -215,6 +215,8 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.log_every", "2", records("train", "step"), []),
     ("train.keep_last", "2", checkpoints, []),
     ("train.keep_best", "1", checkpoints, ["train.lr=1e-20", "train.stop_metric=bleu"]),
+    ("train.average_last", "2", records("average", "average"), []),
+    ("train.average_best", "2", records("average", "average"), []),
     ("train.patience", "1", steps, ["train.lr=1e-20", "train.max_steps=8"]),
     ("train.stop_metric", "loss", steps, ["train.patience=1", "train.max_steps=8"]),
     ("train.validate_beam_size", "3", records("validation", "decoding"), []),

@@ -127,6 +127,7 @@ def test_a_trapezoid_stopped_before_its_decay_is_extended_as_if_it_had_been_long
 
     small_trainer(tmp_path / "long", config(20)).train()
     first = small_trainer(tmp_path / "run", config(12))
+    first._limits.settle(None)
     first._begin()
     for _ in range(6):
         first._advance()

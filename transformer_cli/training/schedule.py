@@ -33,6 +33,27 @@ class Schedule:
         left = remaining(step, self._decay_from(total_steps), total_steps)
         return self.peak * (0.5 - 0.5 * math.cos(math.pi * left) if self.kind == "cosine" else left)
 
+    def warnings(self, total_steps: int | None, before: int | None = None, step: int = 0) -> list[str]:
+        """Return what is odd about the schedule in a run of so many steps.
+
+        Args:
+            total_steps: last step of the run, as far as it is known.
+            before: what the last step was to be until now, in a run that is continued.
+            step: after which it is continued.
+        """
+        found = []
+        if total_steps is not None and self.warmup_steps > total_steps:
+            found.append(
+                f"warning: train.warmup_steps {self.warmup_steps} exceeds the {total_steps} steps of the run: "
+                f"the learning rate never reaches train.lr {self.peak:g}; lower train.warmup_steps"
+            )
+        if step and self.learning_rate(step, total_steps) != self.learning_rate(step, before):
+            found.append(
+                f"the {self.kind} schedule now ends at step {total_steps} instead of {before}: "
+                "the rate differs from that of a run which was so long from the start"
+            )
+        return found
+
     def _decay_from(self, total_steps: int | None) -> int:
         """Return the last step at the peak.
 
