@@ -12,6 +12,7 @@ PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 Width = Annotated[int, Field(ge=1, le=65_536)]
 Depth = Annotated[int, Field(ge=1, le=1_000)]
 Beam = Annotated[int, Field(ge=1, le=1_000)]
+Averaged = Annotated[int, Field(ge=2, le=1_000)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Column = Annotated[
     int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
@@ -176,11 +177,21 @@ class TrainConfig(Section):
         None, description="time budget; turned into a step count once, from the first timed steps"
     )
     lr: Annotated[float, Field(gt=0)] = Field(0.002, description="peak learning rate")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="AdamW's decoupled weight decay, on matrices only"
+    optimizer: Literal["adamw", "muon"] = Field(
+        "adamw", description="adamw, or muon for the matrices inside the layers and adamw for the rest"
     )
+    muon_lr: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="peak learning rate of Muon's matrices; null: lr, as both make steps of one size"
+    )
+    muon_momentum: Probability = Field(0.95, description="share of Muon's momentum kept from step to step")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="decoupled weight decay, on matrices only")
     warmup_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(400, description="steps of linear warm-up from zero")
-    schedule: Literal["inverse_sqrt", "linear", "cosine"] = Field("inverse_sqrt", description="decay after the warm-up")
+    schedule: Literal["inverse_sqrt", "linear", "cosine", "trapezoidal"] = Field(
+        "inverse_sqrt", description="decay after the warm-up; trapezoidal: a constant rate first, then a linear decay"
+    )
+    decay_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.2, description="share of the steps, at the end, in which the trapezoidal schedule decays"
+    )
     label_smoothing: Probability = Field(0.1, description="probability mass spread over the vocabulary")
     clip_norm: Annotated[float, Field(gt=0)] | None = Field(1.0, description="largest gradient norm; null: no clipping")
     amp: Literal["auto", "off", "bf16", "fp16"] = Field(
@@ -195,6 +206,12 @@ class TrainConfig(Section):
     log_every: PositiveInt = Field(50, description="steps between progress lines")
     keep_last: PositiveInt = Field(2, description="newest checkpoints kept")
     keep_best: Annotated[int, Field(ge=0)] = Field(1, description="best checkpoints kept besides")
+    average_last: Averaged | None = Field(
+        None, description="at the end, try the mean of the weights of so many newest checkpoints"
+    )
+    average_best: Averaged | None = Field(
+        None, description="at the end, try the mean of the weights of so many best validated checkpoints"
+    )
     patience: PositiveInt | None = Field(
         None, description="validations without a better stop_metric before stopping early"
     )
@@ -207,6 +224,16 @@ class TrainConfig(Section):
     def _has_an_end(self) -> "TrainConfig":
         if self.max_steps is None and self.max_epochs is None and self.max_minutes is None:
             raise ValueError("needs at least one of max_steps, max_epochs and max_minutes")
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> "TrainConfig":
+        if self.optimizer != "muon" and (self.muon_lr is not None or self.muon_momentum != 0.95):
+            raise ValueError("muon_lr and muon_momentum need optimizer: muon")
+        if self.schedule != "trapezoidal" and self.decay_share != 0.2:
+            raise ValueError(f"decay_share needs schedule: trapezoidal; {self.schedule} decays from the warm-up on")
+        if self.average_last is not None and self.average_best is not None:
+            raise ValueError("average_last and average_best exclude each other: set one of them to null")
         return self
 
 
@@ -256,5 +283,5 @@ RESUMABLE = frozenset(
     [f"decode.{key}" for key in DecodeConfig.model_fields]
     + [f"train.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "stop_metric", "max_bad_steps")]
     + [f"train.{key}" for key in ("validate_every", "validate_beam_size", "save_every", "log_every")]
-    + [f"train.{key}" for key in ("keep_last", "keep_best")]
+    + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best")]
 )

@@ -121,6 +121,25 @@ def test_an_extended_decay_is_announced(tmp_path):
     assert any("linear schedule now ends at step 16 instead of 12" in note for note in notes)
 
 
+def test_a_trapezoid_stopped_before_its_decay_is_extended_as_if_it_had_been_longer(tmp_path):
+    def config(steps):
+        return small_config(schedule="trapezoidal", decay_share=0.5, max_steps=steps)
+
+    small_trainer(tmp_path / "long", config(20)).train()
+    first = small_trainer(tmp_path / "run", config(12))
+    first._limits.settle(None)
+    first._begin()
+    for _ in range(6):
+        first._advance()
+    first._save("interrupted")
+    notes = []
+    longer = small_trainer(tmp_path / "run", config(20), note=notes.append)
+    longer.resume()
+    longer.train()
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "long")
+    assert not any("schedule now ends" in note for note in notes)
+
+
 def test_other_settings_are_refused_by_name(tmp_path):
     small_trainer(tmp_path / "run").train()
     other = small_config(model={"d_ff": 64}, lr=0.5, log_every=7)

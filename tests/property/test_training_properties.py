@@ -64,9 +64,9 @@ class Poisoned(nn.Module):
         return hidden * float("nan") if self.training and self.calls in self.bad else hidden
 
 
-@pytest.mark.parametrize("ema_decay", [None, 0.9])
-def test_a_skipped_step_moves_nothing(tmp_path, ema_decay):
-    config = small_config(accumulate=1, ema_decay=ema_decay)
+@pytest.mark.parametrize(("ema_decay", "optimizer"), [(None, "adamw"), (0.9, "adamw"), (None, "muon")])
+def test_a_skipped_step_moves_nothing(tmp_path, ema_decay, optimizer):
+    config = small_config(accumulate=1, ema_decay=ema_decay, optimizer=optimizer)
     model = Poisoned(build_model(config, small_tokenizer()), bad={3})
     trainer = small_trainer(tmp_path / "run", config, model=model)
     trainer._advance()
@@ -91,8 +91,9 @@ def test_too_many_bad_steps_end_the_run_and_leave_the_checkpoint(tmp_path):
     assert trainer.run.load_checkpoint(4).step == 4
 
 
-def test_fp16_scales_unscales_before_clipping_and_recovers_from_overflow(tmp_path):
-    config = small_config(amp="fp16", accumulate=1, max_steps=8, max_bad_steps=1)
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_fp16_scales_unscales_before_clipping_and_recovers_from_overflow(tmp_path, optimizer):
+    config = small_config(amp="fp16", accumulate=1, max_steps=8, max_bad_steps=1, optimizer=optimizer)
     trainer = small_trainer(tmp_path / "run", config)
     scaler = trainer._updater.scaler
     assert scaler.is_enabled()
@@ -143,10 +144,18 @@ def test_validating_saving_and_logging_do_not_move_the_training(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("stop", "ema", "amp"), [(1, None, "off"), (5, 0.9, "off"), (8, None, "bf16"), (11, 0.9, "fp16")]
+    ("stop", "ema", "amp", "optimizer"),
+    [
+        (1, None, "off", "adamw"),
+        (5, 0.9, "off", "adamw"),
+        (8, None, "bf16", "adamw"),
+        (11, 0.9, "fp16", "adamw"),
+        (7, 0.9, "off", "muon"),
+        (2, None, "fp16", "muon"),
+    ],
 )
-def test_resuming_is_never_having_stopped(tmp_path, stop, ema, amp):
-    folder, settings_ = tmp_path, {"ema_decay": ema, "amp": amp}
+def test_resuming_is_never_having_stopped(tmp_path, stop, ema, amp, optimizer):
+    folder, settings_ = tmp_path, {"ema_decay": ema, "amp": amp, "optimizer": optimizer}
     whole = small_trainer(folder / "whole", small_config(**settings_))
     whole.train()
     first = small_trainer(folder / "halves", small_config(**settings_))

@@ -120,6 +120,10 @@ def test_mistakes_name_place_value_and_remedy(recipe, text, overrides, parts) ->
         (["model.d_model=130"], "d_model 130 is not divisible by n_heads 4"),
         (["model.d_model=9", "model.n_heads=3"], "sinusoidal positions need an even d_model"),
         (["train.max_steps=null"], "at least one of max_steps, max_epochs and max_minutes"),
+        (["train.muon_lr=0.1"], "muon_lr and muon_momentum need optimizer: muon"),
+        (["train.muon_momentum=0.9"], "muon_lr and muon_momentum need optimizer: muon"),
+        (["train.decay_share=0.5", "train.schedule=cosine"], "decay_share needs schedule: trapezoidal"),
+        (["train.average_last=3", "train.average_best=3"], "average_last and average_best exclude each other"),
     ],
 )
 def test_combinations_without_meaning_are_refused_by_name(recipe, overrides: list[str], part: str) -> None:

@@ -3,7 +3,8 @@
     run.json             format, created, recipe, versions, status, steps, best
     config.yaml          the resolved recipe
     tokenizer*.model
-    model.safetensors    the best weights so far
+    model.safetensors    the best weights so far, or the average that beat them
+    single.safetensors   the best weights, if an average has taken their place
     checkpoints/step-N/  see snapshot.py
     metrics.jsonl        a record per log interval and validation
     samples.jsonl        sample translations of every validation
@@ -16,7 +17,7 @@ Not here: when to save (``training/trainer.py``), how to write durably (``durabl
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 from torch import Tensor
 
 from transformer_cli.checkpoint import durable
+from transformer_cli.checkpoint.json_lines import keep_records, read_records
 from transformer_cli.checkpoint.snapshot import WEIGHTS, CheckpointState, read_snapshot, read_state, write_snapshot
 from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
 from transformer_cli.config import Config
@@ -35,7 +37,7 @@ from transformer_cli.recipe import load_recipe, to_yaml
 FORMAT = 1
 #: Entries of run.json without which a run cannot be used, and their types.
 _ENTRIES = {"format": int, "created": str, "tokenizer_sha256": str, "status": str, "step": int}
-_LOCK = ".lock"
+_LOCK, _SINGLE = ".lock", "single.safetensors"
 _INFO, _CONFIG, _METRICS, _SAMPLES, _LOG = "run.json", "config.yaml", "metrics.jsonl", "samples.jsonl", "train.log"
 
 
@@ -187,14 +189,17 @@ class RunFolder:
                 note(f"checkpoint step-{step} cannot be used, trying the one before: {error.render()}")
         return None
 
-    def prune(self, keep_last: int, keep_best: int, metric: str) -> None:
-        """Remove checkpoints except the newest ones and those with the best validations."""
+    def prune(self, keep_last: int, keep_best: int, metric: str, needed: Collection[int] = ()) -> None:
+        """Remove checkpoints except the newest ones, those with the best validations and those that are needed."""
         steps = self.steps()
-        scores = {step: score for step in steps if (score := self._score(step, metric)) is not None}
-        sign = 1 if metric == "loss" else -1
-        best = sorted(scores, key=lambda step: (sign * scores[step], step))[:keep_best]
-        for step in set(steps) - set(steps[-keep_last:]) - set(best):
+        for step in set(steps) - {*steps[-keep_last:], *self.best_steps(keep_best, metric), *needed}:
             durable.remove_folder(self.checkpoint(step))
+
+    def best_steps(self, count: int, metric: str) -> list[int]:
+        """Return the steps of the checkpoints with the best validations, the best one first."""
+        scores = {step: score for step in self.steps() if (score := self._score(step, metric)) is not None}
+        sign = 1 if metric == "loss" else -1
+        return sorted(scores, key=lambda step: (sign * scores[step], step))[:count]
 
     def _score(self, step: int, metric: str) -> float | None:
         try:
@@ -208,6 +213,18 @@ class RunFolder:
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
         """Write ``model.safetensors``; equal weights give equal bytes."""
         durable.write_file(self.path / WEIGHTS, to_bytes(weights, self.tokenizer.sha256))
+
+    def save_average(self, weights: Mapping[str, Tensor]) -> None:
+        """Make averaged weights the run's model; the best single ones stay beside it."""
+        durable.write_file(self.path / _SINGLE, (self.path / WEIGHTS).read_bytes())
+        self.save_model(weights)
+
+    def forget_average(self) -> None:
+        """Go back to the best single model: a run that goes on has not been averaged yet."""
+        if (self.path / _SINGLE).exists():
+            durable.write_file(self.path / WEIGHTS, (self.path / _SINGLE).read_bytes())
+            (self.path / _SINGLE).unlink()
+        self._keep_records(lambda record: "average" not in record)
 
     def load_weights(self) -> dict[str, Tensor]:
         """Read the best weights.
@@ -238,16 +255,15 @@ class RunFolder:
 
     def truncate_records(self, step: int) -> None:
         """Forget the records after a step, and a last line that was cut off."""
-        for path in (self.path / _METRICS, self.path / _SAMPLES):
-            if path.exists():
-                kept = [line for line in path.read_bytes().split(b"\n") if _step_of(line) <= step]
-                durable.write_file(path, b"".join(line + b"\n" for line in kept))
+        self._keep_records(lambda record: record["step"] <= step)
+
+    def _keep_records(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
+        for name in (_METRICS, _SAMPLES):
+            keep_records(self.path / name, wanted)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return all records that are whole."""
-        path = self.path / _METRICS
-        lines = path.read_bytes().split(b"\n") if path.exists() else []
-        return [json.loads(line) for line in lines if _step_of(line) < float("inf")]
+        return read_records(self.path / _METRICS)
 
 
 def run_folders(root: Path) -> list[Path]:
@@ -278,11 +294,3 @@ def read_info(path: Path) -> dict[str, Any]:
     if not known:
         raise RunError("was written in another format", where=str(path), got=info["format"], expected=FORMAT)
     return dict(info)
-
-
-def _step_of(line: bytes) -> float:
-    """Return the step of a record; infinity for a line that is not whole."""
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")

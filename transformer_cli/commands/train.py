@@ -65,6 +65,10 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     if report.best is not None:
         best = report.best
         print(f"best: dev BLEU {best['bleu']:.2f}, loss {best['loss']:.3f}, at step {best['step']:.0f}")
+    if report.average is not None:
+        mean, steps = report.average, ", ".join(f"{step:,}" for step in report.average["steps"])
+        verdict = "better: it is the run's model" if mean["is_model"] else "not better: the best step stays the model"
+        print(f"average of steps {steps}: dev BLEU {mean['bleu']:.2f}, loss {mean['loss']:.3f}, {verdict}")
     print(f"run: {report.run}")
 
 

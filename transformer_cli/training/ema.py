@@ -1,7 +1,7 @@
 """Exponential moving average of the weights: validated and saved instead of the weights themselves."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -30,15 +30,21 @@ class Ema:
         for name, tensor in self.shadow.items():
             tensor.copy_(shadow[name])
 
-    @contextmanager
-    def applied(self, model: nn.Module) -> Iterator[None]:
-        """Let the model compute with the shadow weights; its own are put back afterwards, bit by bit."""
-        self._swap(model)
-        try:
-            yield
-        finally:
-            self._swap(model)
+    def applied(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Let the model compute with the shadow weights."""
+        return exchanged(model, self.shadow)
 
-    def _swap(self, model: nn.Module) -> None:
-        for name, parameter in model.named_parameters():
-            parameter.data, self.shadow[name] = self.shadow[name], parameter.data
+
+@contextmanager
+def exchanged(model: nn.Module, weights: dict[str, Tensor]) -> Iterator[None]:
+    """Let the model compute with other weights; its own are put back afterwards, bit by bit."""
+    _swap(model, weights)
+    try:
+        yield
+    finally:
+        _swap(model, weights)
+
+
+def _swap(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.data, weights[name] = weights[name], parameter.data

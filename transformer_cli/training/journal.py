@@ -29,10 +29,11 @@ class Journal:
         """Seconds since the run began, or continued."""
         return time.monotonic() - self._began
 
-    def note(self, text: str) -> None:
-        """Pass on a warning."""
-        self._user_note(text)
-        self._run.append_log(text)
+    def note(self, *texts: str) -> None:
+        """Pass on warnings."""
+        for text in texts:
+            self._user_note(text)
+            self._run.append_log(text)
 
     def started(self, step: int, total_steps: int | None) -> None:
         """The run begins, or continues after ``step``."""
@@ -70,9 +71,10 @@ class Journal:
         """The dev set was looked at."""
         found = asdict(record.validation)
         samples = found.pop("samples")
-        metrics = {"kind": "validation", "step": record.step, **found}
+        average = {"average": list(record.average)} if record.average else {}
+        metrics = {"kind": "average" if average else "validation", "step": record.step, **average, **found}
         self._run.append_metrics(metrics | {"decoding": record.decoding, "is_best": record.is_best})
-        self._run.append_samples({"step": record.step, "samples": samples})
+        self._run.append_samples({"step": record.step, **average, "samples": samples})
         for listener in self._listeners:
             listener.validated(record)
         self._warn_of_sameness(record.validation)

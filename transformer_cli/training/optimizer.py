@@ -1,34 +1,67 @@
-"""AdamW, which weights decay, how gradients are clipped, and the optimizer's state as named tensors."""
+"""Which optimizer moves which parameter, which weights decay, clipping, and the state as named tensors.
+
+AdamW moves everything, or Muon (``muon.py``) the matrices inside the layers and AdamW the rest.
+"""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW
+from torch.optim import AdamW, Optimizer
+
+from transformer_cli.config import TrainConfig
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer
+from transformer_cli.training.muon import Muon
 
 #: Of Vaswani et al. 2017, section 5.3.
 BETAS, EPS = (0.9, 0.98), 1e-9
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+#: What each optimizer remembers of a parameter.
+_STATE = {AdamW: ("step", "exp_avg", "exp_avg_sq"), Muon: ("momentum",)}
 
 
-def build_optimizer(model: nn.Module, weight_decay: float) -> AdamW:
-    """Return AdamW over all parameters; its learning rate is set before every step.
+def build_optimizers(model: nn.Module, settings: TrainConfig) -> list[Optimizer]:
+    """Return optimizers that share all parameters between them; ``set_learning_rate`` comes before every step.
 
     Weight decay is for matrices only. Biases and norms are left alone, and embedding tables too: a row whose token
     is absent from a batch gets no gradient, yet decay would shrink it, the rarer the token the further.
-
-    ``fused`` does the whole update in one kernel per device; it is as deterministic as the loop in Python.
     """
+    hidden = hidden_matrices(model) if settings.optimizer == "muon" else []
+    optimizers: list[Optimizer] = [_adamw(model, {id(p) for p in hidden}, settings.weight_decay)]
+    if hidden:
+        optimizers.append(Muon(hidden, momentum=settings.muon_momentum, weight_decay=settings.weight_decay))
+    for optimizer in optimizers:
+        own_rate = settings.muon_lr if isinstance(optimizer, Muon) else None
+        for group in optimizer.param_groups:
+            group["share"] = 1.0 if own_rate is None else own_rate / settings.lr
+    return optimizers
+
+
+def hidden_matrices(model: nn.Module) -> list[Tensor]:
+    """Return the weights of all linear maps inside encoder and decoder layers: what Muon is made for.
+
+    Embeddings and the output layer are not: each row belongs to a token, and to turn them all equally far would move
+    those most that have been seen least.
+    """
+    layers = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
+    maps = [module for layer in layers for module in layer.modules() if isinstance(module, nn.Linear)]
+    return [linear.weight for linear in maps if linear.weight.requires_grad]
+
+
+def _adamw(model: nn.Module, without: set[int], weight_decay: float) -> AdamW:
+    """``fused`` does the whole update in one kernel per device; it is as deterministic as the loop in Python."""
     tables = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
-    trained = [p for p in model.parameters() if p.requires_grad]
+    trained = [p for p in model.parameters() if p.requires_grad and id(p) not in without]
     decayed = [p for p in trained if p.dim() >= 2 and id(p) not in tables]
     others = [p for p in trained if p.dim() < 2 or id(p) in tables]
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     return AdamW([group for group in groups if group["params"]], lr=0.0, betas=BETAS, eps=EPS, fused=True)
 
 
-def set_learning_rate(optimizer: AdamW, rate: float) -> None:
-    """Set the rate of the next step, for all groups."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
+def set_learning_rate(optimizers: Sequence[Optimizer], rate: float) -> None:
+    """Set the rate of the next step; Muon's differs from it by a constant factor if it has one of its own."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group["share"]
 
 
 def gradients(model: nn.Module) -> list[Tensor]:
@@ -37,35 +70,46 @@ def gradients(model: nn.Module) -> list[Tensor]:
 
 
 def gradient_norm(model: nn.Module) -> Tensor:
-    """Return the norm of all gradients together, a scalar that stays on its device."""
-    return torch.nn.utils.get_total_norm(gradients(model))
+    """Return the norm of all gradients together, a scalar that stays on its device.
+
+    The same sum as ``torch.nn.utils.get_total_norm``, which on a CPU calls every tensor's norm from Python: 2.0 ms
+    against 0.9 for the 173 tensors of a model of 1.8 M parameters.
+    """
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients(model))))
+    return norm
 
 
 def clip_gradients(model: nn.Module, norm: Tensor, clip_norm: float | None) -> None:
-    """Scale the gradients so that ``norm`` does not exceed ``clip_norm`` (Pascanu et al. 2013)."""
+    """Scale the gradients so that ``norm`` does not exceed ``clip_norm`` (Pascanu et al. 2013).
+
+    All in one call, as above (0.6 ms instead of 1.4), and by 1 if nothing is to be clipped: to ask would wait for a
+    GPU.
+    """
     if clip_norm is not None:
-        torch.nn.utils.clip_grads_with_norm_(model.parameters(), clip_norm, norm)
+        torch._foreach_mul_(gradients(model), (clip_norm / (norm + 1e-6)).clamp(max=1.0))
 
 
-def optimizer_tensors(model: nn.Module, optimizer: AdamW) -> dict[str, Tensor]:
-    """Return the moments and step counts as ``exp_avg.<parameter>`` and so on, to be stored."""
+def optimizer_tensors(model: nn.Module, optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
+    """Return moments and step counts as ``exp_avg.<parameter>``, ``momentum.<parameter>`` and so on, to be stored."""
     return {
-        f"{moment}.{name}": optimizer.state[parameter][moment]
+        f"{kind}.{name}": optimizer.state[parameter][kind]
         for name, parameter in model.named_parameters()
+        for optimizer in optimizers
         if parameter in optimizer.state
-        for moment in _MOMENTS
+        for kind in _STATE[type(optimizer)]
     }
 
 
-def restore_optimizer(model: nn.Module, optimizer: AdamW, tensors: dict[str, Tensor]) -> None:
-    """Put stored moments back; a parameter without any has not been stepped yet.
+def restore_optimizers(model: nn.Module, optimizers: Sequence[Optimizer], tensors: dict[str, Tensor]) -> None:
+    """Put stored state back; a parameter without any has not been stepped yet.
 
     Written into ``state`` directly: ``load_state_dict`` addresses parameters by number, which changes silently when
     a module moves.
     """
-    optimizer.state.clear()
-    for name, parameter in model.named_parameters():
-        if f"step.{name}" in tensors:
-            optimizer.state[parameter] = {
-                moment: tensors[f"{moment}.{name}"].to(parameter.device) for moment in _MOMENTS
-            }
+    for optimizer in optimizers:
+        kinds = _STATE[type(optimizer)]
+        mine = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        optimizer.state.clear()
+        for name, parameter in model.named_parameters():
+            if id(parameter) in mine and f"{kinds[0]}.{name}" in tensors:
+                optimizer.state[parameter] = {kind: tensors[f"{kind}.{name}"].to(parameter.device) for kind in kinds}

@@ -3,7 +3,7 @@
 Both go to where the caller says (stderr), never to stdout. Numbers for machines are in ``metrics.jsonl``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,7 @@ class ValidationRecord:
     validation: Validation
     decoding: str  # settings of the search, without which a BLEU says little
     is_best: bool
+    average: Sequence[int] = ()  # the steps whose weights were averaged; none: the weights of ``step``
 
 
 class Progress(Protocol):
@@ -127,6 +128,8 @@ class RichProgress:
 def validation_lines(record: ValidationRecord) -> list[str]:
     """Return the text of a validation."""
     found, mark = record.validation, "  (best so far)" if record.is_best else ""
+    steps = ", ".join(map(str, record.average))
+    what = f"validation of the average of steps {steps}" if steps else f"validation at step {record.step}"
     scores = f"loss {found.loss:.3f}  perplexity {found.perplexity:.2f}  BLEU {found.bleu:.2f}{mark}"
     recipe = f"{found.signature}  {record.decoding}"
     samples = [
@@ -134,7 +137,7 @@ def validation_lines(record: ValidationRecord) -> list[str]:
         for src, ref, hyp in found.samples
         for line in (f"  source      {src}", f"  reference   {ref}", f"  translation {hyp}")
     ]
-    return [f"validation at step {record.step}: {scores}", f"  {recipe}", *samples]
+    return [f"{what}: {scores}", f"  {recipe}", *samples]
 
 
 def clock(seconds: float) -> str:

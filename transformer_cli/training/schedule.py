@@ -12,10 +12,11 @@ from typing import Literal
 class Schedule:
     """Warm-up to a peak, then a decay."""
 
-    kind: Literal["inverse_sqrt", "linear", "cosine"]
+    kind: Literal["inverse_sqrt", "linear", "cosine", "trapezoidal"]
     peak: float
     warmup_steps: int
-    hold_until: int = 0  # linear and cosine stay at the peak up to here; see ``budget.py``
+    hold_until: int = 0  # all but inverse_sqrt stay at the peak up to here; see ``budget.py``
+    decay_share: float = 0.2  # of the steps; trapezoidal only
 
     def learning_rate(self, step: int, total_steps: int | None) -> float:
         """Return the rate of update number ``step``.
@@ -29,8 +30,41 @@ class Schedule:
             return self.peak * inverse_sqrt(step, self.warmup_steps)
         if step <= self.warmup_steps:
             return self.peak * step / self.warmup_steps
-        left = remaining(step, max(self.warmup_steps, self.hold_until), total_steps)
-        return self.peak * (left if self.kind == "linear" else 0.5 - 0.5 * math.cos(math.pi * left))
+        left = remaining(step, self._decay_from(total_steps), total_steps)
+        return self.peak * (0.5 - 0.5 * math.cos(math.pi * left) if self.kind == "cosine" else left)
+
+    def warnings(self, total_steps: int | None, before: int | None = None, step: int = 0) -> list[str]:
+        """Return what is odd about the schedule in a run of so many steps.
+
+        Args:
+            total_steps: last step of the run, as far as it is known.
+            before: what the last step was to be until now, in a run that is continued.
+            step: after which it is continued.
+        """
+        found = []
+        if total_steps is not None and self.warmup_steps > total_steps:
+            found.append(
+                f"warning: train.warmup_steps {self.warmup_steps} exceeds the {total_steps} steps of the run: "
+                f"the learning rate never reaches train.lr {self.peak:g}; lower train.warmup_steps"
+            )
+        if step and self.learning_rate(step, total_steps) != self.learning_rate(step, before):
+            found.append(
+                f"the {self.kind} schedule now ends at step {total_steps} instead of {before}: "
+                "the rate differs from that of a run which was so long from the start"
+            )
+        return found
+
+    def _decay_from(self, total_steps: int | None) -> int:
+        """Return the last step at the peak.
+
+        A trapezoid (Hägele et al. 2024, "Scaling laws and compute-optimal training beyond fixed training durations";
+        also called warmup-stable-decay) stays there until its last ``decay_share``. Up to that step its rates do not
+        depend on the length of the run, so a run may still be made longer as if it had been meant so.
+        """
+        start = max(self.warmup_steps, self.hold_until)
+        if self.kind != "trapezoidal" or total_steps is None:
+            return start
+        return max(start, total_steps - round(self.decay_share * total_steps))
 
 
 def inverse_sqrt(step: int, warmup_steps: int) -> float:

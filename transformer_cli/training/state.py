@@ -75,5 +75,6 @@ class TrainingReport:
     steps: int
     epochs: float
     best: dict[str, float] | None  # step, loss and bleu of the best validation
+    average: dict[str, Any] | None  # of checkpoints, if one was tried: steps, loss, bleu, and is_model if it was better
     skipped: int
     seconds: float

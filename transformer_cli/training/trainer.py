@@ -23,7 +23,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs, collate
 from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFailed
 from transformer_cli.runtime import Runtime, stream_seed
-from transformer_cli.training import continuation
+from transformer_cli.training import averaging, continuation
 from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
 from transformer_cli.training.data_order import DataOrder, Window
 from transformer_cli.training.journal import Journal
@@ -75,9 +75,10 @@ class Trainer:
         self._limits = Limits(settings, self._order)
         self._timer = StepTimer()
         hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
-        self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold)
+        self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
         self._updater = Updater(model.to(runtime.device).train(), settings, runtime)
         self._journal = Journal(run, progress, note)
+        self._decoding = f"beam {settings.validate_beam_size}, length penalty {config.decode.length_penalty:g}"
         self.state = TrainState()
         self._saved: TrainState | None = None  # as of the newest checkpoint
 
@@ -89,7 +90,7 @@ class Trainer:
             TrainingFailed: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
         """
         self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
-        if self._limits.is_over(self.state) and self.run.info["status"] == "finished":
+        if self._limits.is_over(self.state) and averaging.is_settled(self.run, self.settings):
             self._journal.note(f"ended by {self._limits.reached(self.state)}; to go on, raise it or set it to null")
             return self._report("already finished")
         try:
@@ -142,7 +143,7 @@ class Trainer:
             self._log(rate, norm_value)
         if self.state.step % self.settings.validate_every == 0:
             self._validate()
-        if self.state.step % self.settings.save_every == 0 or self._is_best_so_far():
+        if self.state.step % self.settings.save_every == 0 or self._is_worth_saving():
             self._save()
 
     def _accumulate(self, window: Window) -> Tensor:
@@ -185,12 +186,13 @@ class Trainer:
         self._look_at_dev_set()  # only to time it
         left, validation = 60 * minutes - self._journal.elapsed, self._journal.elapsed - before
         step_seconds = self._timer.seconds_per_token() * self._order.mean_padded_tokens(self.state.epoch)
+        left -= validation * averaging.is_wanted(self.settings)  # it has one of its own
         steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
         self._limits.settle(steps)
         time_budget = {"minutes": minutes, "steps": steps}
         self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
         self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps")
-        self._warn_about_warmup()
+        self._journal.note(*self._schedule.warnings(steps))
 
     def _log(self, rate: float, norm: float | None) -> None:
         state, total = self.state, self._limits.total_steps
@@ -224,12 +226,13 @@ class Trainer:
             if is_best:
                 self.run.save_model(self._updater.weights())
         state.judge(validation.metrics(), is_best)
-        decoding = f"beam {self.settings.validate_beam_size}, length penalty {self.config.decode.length_penalty:g}"
-        self._journal.validated(ValidationRecord(state.step, validation, decoding, is_best))
+        self._journal.validated(ValidationRecord(state.step, validation, self._decoding, is_best))
 
-    def _is_best_so_far(self) -> bool:
-        best = self.state.best
-        return self.settings.keep_best > 0 and best is not None and best["step"] == self.state.step
+    def _is_worth_saving(self) -> bool:
+        """Return whether the step just done may be among the best ones that are kept or averaged."""
+        best, step = self.state.best, self.state.step
+        is_best = self.settings.keep_best > 0 and best is not None and best["step"] == step
+        return is_best or (self.settings.average_best is not None and self.state.validation is not None)
 
     def _save(self, status: str = "training") -> None:
         """Write a checkpoint unless this very state has one, then forget those that are no longer wanted."""
@@ -237,34 +240,24 @@ class Trainer:
         if state != self._saved:
             self.run.save_checkpoint(self._updater.snapshot(state.step, state.counters()))
             self._saved = state.copy()
-        self.run.prune(settings.keep_last, settings.keep_best, settings.stop_metric)
+        needed = averaging.steps_to_average(self.run, settings, state.step)
+        self.run.prune(settings.keep_last, settings.keep_best, settings.stop_metric, needed)
         self.run.update_info({"status": status, "step": state.step, "best": state.best})
 
     # Beginning and end
 
     def _begin(self) -> None:
-        total, then = self._limits.total_steps, self.run.info.get("total_steps")
-        self._warn_about_warmup()
-        if self.settings.schedule != "inverse_sqrt" and self.state.step and total != then:
-            self._journal.note(
-                f"the {self.settings.schedule} schedule now ends at step {total} instead of {then}: "
-                "the rate differs from that of a run which was so long from the start"
-            )
+        total, before = self._limits.total_steps, self.run.info.get("total_steps")
+        self._journal.note(*self._schedule.warnings(total, before, self.state.step))
         if self.settings.amp == "auto" and self.runtime.amp_dtype is None:
             self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
-        self.run.update_info({"status": "training", "total_steps": total, "runtime": self.runtime.describe()})
+        self.run.forget_average()
+        start = {"status": "training", "total_steps": total, "average": None}
+        self.run.update_info(start | {"runtime": self.runtime.describe()})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
         is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None
         self._journal.started(self.state.step, total if is_known else None)
-
-    def _warn_about_warmup(self) -> None:
-        total = self._limits.total_steps
-        if total is not None and self.settings.warmup_steps > total:
-            self._journal.note(
-                f"warning: train.warmup_steps {self.settings.warmup_steps} exceeds the {total} steps of the run: "
-                f"the learning rate never reaches train.lr {self.settings.lr:g}; lower train.warmup_steps"
-            )
 
     def _stop_if_asked(self, signals: StopSignals) -> None:
         if signals.received is not None:
@@ -280,17 +273,27 @@ class Trainer:
             )
 
     def _finish(self) -> TrainingReport:
-        """Do what the last step owes: a log record, a validation, a checkpoint."""
+        """Do what the last step owes: a log record, a validation, a checkpoint, an average."""
         if self.state.interval_tokens:
             self._log(self._schedule.learning_rate(max(1, self.state.step), self._limits.total_steps), None)
         if self.state.validation is None:
             self._validate()
-        self._save("finished")
+        self._save()
+        self._average()
+        self.run.update_info({"status": "finished"})
         return self._report("finished" if self._limits.is_complete(self.state) else "stopped early")
 
+    def _average(self) -> None:
+        """Try the average of checkpoints, if it is wanted."""
+        model, look = self._updater.model, self._look_at_dev_set
+        found = averaging.try_average(self.run, self.settings, self.state, model, look, self._journal.note)
+        if found is not None:
+            average, validation = found
+            record = ValidationRecord(self.state.step, validation, self._decoding, average.is_model, average.steps)
+            self._journal.validated(record)
+            self.run.update_info(average.entries(self.state))
+
     def _report(self, ended: Ending) -> TrainingReport:
-        state = self.state
-        passes = self._order.passes(state.position)
-        return TrainingReport(
-            self.run.path, ended, state.step, passes, state.best, state.skipped, self._journal.elapsed
-        )
+        state, average = self.state, self.run.info.get("average")
+        numbers = self._order.passes(state.position), state.best, average, state.skipped, self._journal.elapsed
+        return TrainingReport(self.run.path, ended, state.step, *numbers)

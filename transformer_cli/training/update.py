@@ -20,7 +20,7 @@ from transformer_cli.errors import TrainingFailed
 from transformer_cli.model.dropout import dropout_stream
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
-from transformer_cli.training import optimizer as adamw
+from transformer_cli.training import optimizer as optimizing
 from transformer_cli.training.ema import Ema
 from transformer_cli.training.loss import batch_loss
 from transformer_cli.training.replicas import Replicas
@@ -29,13 +29,13 @@ _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate
 
 
 class Updater:
-    """Owns the model's weights, the optimizer, fp16's loss scale and the averaged weights."""
+    """Owns the model's weights, the optimizers, fp16's loss scale and the averaged weights."""
 
     def __init__(self, model: nn.Module, config: TrainConfig, runtime: Runtime) -> None:
         self.model, self._config, self._runtime = model, config, runtime
-        self.optimizer = adamw.build_optimizer(model, config.weight_decay)
         on_cpu = runtime.device.type == "cpu"
         self._replicas = Replicas(model, min(config.accumulate, runtime.threads) if on_cpu else 1)
+        self.optimizers = optimizing.build_optimizers(model, config)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)
@@ -70,21 +70,23 @@ class Updater:
 
     def unscale_and_clip(self) -> Tensor:
         """Return the norm that the true gradients had before clipping; it stays on the device."""
-        self.scaler.unscale_(self.optimizer)
-        norm = adamw.gradient_norm(self.model)
-        adamw.clip_gradients(self.model, norm, self._config.clip_norm)
+        for optimizer in self.optimizers:
+            self.scaler.unscale_(optimizer)
+        norm = optimizing.gradient_norm(self.model)
+        optimizing.clip_gradients(self.model, norm, self._config.clip_norm)
         return norm
 
     def step(self, rate: float, step: int) -> None:
         """Apply the gradients as update number ``step`` and forget them.
 
-        The optimizer is stepped directly: the trainer has already looked at the norm, so ``GradScaler.step``, which
+        The optimizers are stepped directly: the trainer has already looked at the norm, so ``GradScaler.step``, which
         would look once more, has nothing to add.
         """
-        adamw.set_learning_rate(self.optimizer, rate)
-        self.optimizer.step()
+        optimizing.set_learning_rate(self.optimizers, rate)
+        for optimizer in self.optimizers:
+            optimizer.step()
         self.scaler.update()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         if self.ema is not None:
             self.ema.update(self.model, step)
 
@@ -96,7 +98,7 @@ class Updater:
         """
         to_blame = bool(self.scaler.is_enabled()) and self.scaler.get_scale() > 1.0
         self.scaler.update()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         return to_blame
 
     def averaged(self) -> AbstractContextManager[None]:
@@ -109,14 +111,14 @@ class Updater:
 
     def snapshot(self, step: int, counters: dict[str, Any]) -> CheckpointState:
         """Return all state, to be stored."""
-        moments = adamw.optimizer_tensors(self.model, self.optimizer)
+        moments = optimizing.optimizer_tensors(self.model, self.optimizers)
         shadow = None if self.ema is None else self.ema.shadow
         return CheckpointState(step, self.weights(), moments, shadow, counters | {"scaler": self.scaler.state_dict()})
 
     def restore(self, state: CheckpointState) -> None:
         """Take over stored state."""
         load_strictly(self.model, state.weights, f"step-{state.step}")
-        adamw.restore_optimizer(self.model, self.optimizer, state.optimizer)
+        optimizing.restore_optimizers(self.model, self.optimizers, state.optimizer)
         if self.ema is not None and state.ema is not None:
             self.ema.restore(state.ema)
         if self.scaler.is_enabled() and state.counters["scaler"]:
