@@ -18,7 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_cli.model.dropout import dropout as drop
+from transformer_cli.model.head_norm import HeadNorm
 from transformer_cli.model.masks import causal_mask, combined_mask
+from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
@@ -119,6 +121,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         bias: bool = True,
         scale: bool = True,
+        qk_norm: bool = False,
         implementation: Literal["naive", "sdpa"] = "sdpa",
     ) -> None:
         """Make the four projections.
@@ -131,6 +134,7 @@ class MultiHeadAttention(nn.Module):
             dropout: probability of dropping an attention weight in training.
             bias: give the projections a bias.
             scale: divide the scores by √d_k.
+            qk_norm: normalise each head's queries and keys (``head_norm.py``).
             implementation: ``naive`` or ``sdpa``.
 
         Raises:
@@ -146,6 +150,9 @@ class MultiHeadAttention(nn.Module):
         self.k_proj = nn.Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = nn.Linear(d_model, n_heads * d_v, bias=bias)
         self.out_proj = nn.Linear(n_heads * d_v, d_model, bias=bias)
+        self.q_norm = HeadNorm(d_k) if qk_norm else nn.Identity()
+        self.k_norm = HeadNorm(d_k) if qk_norm else nn.Identity()
+        self.recompute = False  # train.checkpointing: attention
 
     def forward(
         self,
@@ -175,7 +182,7 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project key and value ``[B, S, D]`` to the heads: ``[B, H, S, K]`` and ``[B, H, S, Kv]``; worth caching."""
-        return self._split(self.k_proj(key)), self._split(self.v_proj(value))
+        return self.k_norm(self._split(self.k_proj(key))), self._split(self.v_proj(value))
 
     def attend(
         self,
@@ -188,8 +195,10 @@ class MultiHeadAttention(nn.Module):
         return_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``; see ``forward``."""
-        q = self._split(self.q_proj(query))  # [B, H, T, K]
+        q = self.q_norm(self._split(self.q_proj(query)))  # [B, H, T, K]
         attention = IMPLEMENTATIONS["naive" if return_weights else self.implementation]
+        if self.recompute:
+            attention = recomputing(attention)
         dropout = self.dropout if self.training else 0.0
         heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]

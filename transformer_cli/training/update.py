@@ -9,17 +9,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.checkpoint.snapshot import CheckpointState
 from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import Batch
 from transformer_cli.errors import TrainingFailed
+from transformer_cli.model.transformer import Transformer, choose_recomputation
 from transformer_cli.runtime import Runtime
 from transformer_cli.training import optimizer as adamw
 from transformer_cli.training.ema import Ema
-from transformer_cli.training.loss import summed_loss
+from transformer_cli.training.objective import Objective
+from transformer_cli.training.teachers import load_teachers
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -27,8 +29,10 @@ _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate
 class Updater:
     """Owns the model's weights, the optimizer, fp16's loss scale and the averaged weights."""
 
-    def __init__(self, model: nn.Module, config: TrainConfig, runtime: Runtime) -> None:
+    def __init__(self, model: Transformer, config: TrainConfig, runtime: Runtime) -> None:
         self.model, self._config, self._runtime = model, config, runtime
+        self._objective = Objective(config, load_teachers(config.teachers, runtime.device))
+        choose_recomputation(model, config.checkpointing)
         self.optimizer = adamw.build_optimizer(model, config.weight_decay)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
@@ -46,8 +50,7 @@ class Updater:
         """
         with _memory_explained(batch, self._config):
             with self._runtime.autocast():
-                logits = self.model(batch.src, batch.tgt_in)
-            loss = summed_loss(logits, batch.tgt_out, self._config.label_smoothing) / window_tokens
+                loss = self._objective(self.model, batch) / window_tokens
             torch.autograd.backward(self.scaler.scale(loss))
         return loss.detach()
 
