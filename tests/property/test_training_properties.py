@@ -1,10 +1,11 @@
 """What holds for every training: how a step is cut, what a skipped step leaves, what averaging means."""
 
 import copy
+import functools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from training_rig import MODEL, look, runtime, small_config, small_pairs, small_tokenizer, small_trainer
@@ -12,6 +13,8 @@ from training_rig import MODEL, look, runtime, small_config, small_pairs, small_
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.batching import collate
 from transformer_cli.errors import TrainingFailed
+from transformer_cli.runtime import seed_stream
+from transformer_cli.training import objective, update
 from transformer_cli.training.ema import Ema
 from transformer_cli.training.optimizer import gradients
 from transformer_cli.training.update import Updater
@@ -27,11 +30,35 @@ def equal(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-@settings(max_examples=15, deadline=None)
+@functools.cache
+def teacher(dtype):
+    seed_stream(99)
+    return build_model(small_config(), small_tokenizer()).to(dtype).eval().requires_grad_(False)
+
+
+def differing_views(self, model, batch, views=objective.Objective._views):
+    """The passes over a batch, which differ without chance."""
+    return [view * (1 + 0.3 * i) for i, view in enumerate(views(self, model, batch))]
+
+
+OBJECTIVES = {
+    "plain": {},
+    "r-drop": {"r_drop": 2.0},
+    "simcut": {"simcut": 2.0},
+    "distillation": {"distill": 0.5, "teachers": ["teacher"]},
+    "layers": {"checkpointing": "layer"},
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTIVES)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 99))
-def test_micro_batches_are_one_batch(sizes, seed):
-    config = small_config(model={"dropout": 0.0})
-    model = build_model(config, small_tokenizer()).double()
+def test_micro_batches_are_one_batch(kind, monkeypatch, sizes, seed):
+    monkeypatch.setattr(objective, "uncut_tokens", lambda ids, cutoff: ids % 7 != 0)
+    monkeypatch.setattr(objective.Objective, "_views", differing_views)
+    monkeypatch.setattr(update, "load_teachers", lambda paths, device: [teacher(torch.float64) for _ in paths])
+    config = small_config(**OBJECTIVES[kind])
+    model = build_model(small_config(model={"dropout": 0.0}), small_tokenizer()).double()
     pairs = small_pairs(sum(sizes), seed)
     n_tokens = sum(len(tgt) for tgt in pairs.tgt)
 
@@ -144,10 +171,21 @@ def test_validating_saving_and_logging_do_not_move_the_training(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("stop", "ema", "amp"), [(1, None, "off"), (5, 0.9, "off"), (8, None, "bf16"), (11, 0.9, "fp16")]
+    ("stop", "settings_"),
+    [
+        (1, {}),
+        (5, {"ema_decay": 0.9}),
+        (8, {"amp": "bf16"}),
+        (11, {"ema_decay": 0.9, "amp": "fp16"}),
+        (5, {"r_drop": 2.0, "checkpointing": "layer"}),
+        (5, {"simcut": 2.0, "amp": "bf16", "model": {"word_dropout": 0.1, "qk_norm": True, "zero_init": True}}),
+        (5, {"distill": 0.5, "teachers": ["teacher"], "model": {"attention_dropout": 0.1}}),
+    ],
+    ids=str,
 )
-def test_resuming_is_never_having_stopped(tmp_path, stop, ema, amp):
-    folder, settings_ = tmp_path, {"ema_decay": ema, "amp": amp}
+def test_resuming_is_never_having_stopped(tmp_path, monkeypatch, stop, settings_):
+    monkeypatch.setattr(update, "load_teachers", lambda paths, device: [teacher(torch.float32) for _ in paths])
+    folder = tmp_path
     whole = small_trainer(folder / "whole", small_config(**settings_))
     whole.train()
     first = small_trainer(folder / "halves", small_config(**settings_))
