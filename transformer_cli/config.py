@@ -153,7 +153,7 @@ class ModelConfig(Section):
         AttentionPlaces(), description="naive (the equations) or sdpa (fused kernels), for all places or each"
     )
     attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
-    qk_norm: bool = Field(False, description="RMS norm of each head's queries and keys before their product")
+    qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
     zero_init: bool = Field(False, description="the last matrix of each sub-layer starts at zero")
     tie_embeddings: Literal["none", "decoder", "all"] = Field(
         "all", description="share no embeddings, the decoder's with the output layer, or all three"

@@ -73,7 +73,8 @@ def test_scores_are_products_of_normalised_queries_and_keys() -> None:
 
     def heads(projection: nn.Linear, gain: torch.Tensor) -> torch.Tensor:
         y = projection(x).view(2, 5, 2, 3).transpose(1, 2)
-        return gain * y / (y.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
+        y = y - y.mean(-1, keepdim=True)
+        return gain * y / (y.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
 
     q, k = heads(attention.q_proj, attention.q_norm.weight), heads(attention.k_proj, attention.k_norm.weight)
     expected = torch.einsum("bhtk,bhsk->bhts", q, k).div(math.sqrt(3)).softmax(-1)

@@ -150,8 +150,8 @@ class MultiHeadAttention(nn.Module):
         self.k_proj = nn.Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = nn.Linear(d_model, n_heads * d_v, bias=bias)
         self.out_proj = nn.Linear(n_heads * d_v, d_model, bias=bias)
-        self.q_norm = HeadNorm(d_k) if qk_norm else nn.Identity()
-        self.k_norm = HeadNorm(d_k) if qk_norm else nn.Identity()
+        self.q_norm = HeadNorm(d_k) if qk_norm else None
+        self.k_norm = HeadNorm(d_k) if qk_norm else None
         self.recompute = False  # train.checkpointing: attention
 
     def forward(
@@ -182,7 +182,7 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project key and value ``[B, S, D]`` to the heads: ``[B, H, S, K]`` and ``[B, H, S, Kv]``; worth caching."""
-        return self.k_norm(self._split(self.k_proj(key))), self._split(self.v_proj(value))
+        return self._split(self.k_proj(key), self.k_norm), self._split(self.v_proj(value))
 
     def attend(
         self,
@@ -195,7 +195,7 @@ class MultiHeadAttention(nn.Module):
         return_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``; see ``forward``."""
-        q = self.q_norm(self._split(self.q_proj(query)))  # [B, H, T, K]
+        q = self._split(self.q_proj(query), self.q_norm)  # [B, H, T, K]
         attention = IMPLEMENTATIONS["naive" if return_weights else self.implementation]
         if self.recompute:
             attention = recomputing(attention)
@@ -205,8 +205,11 @@ class MultiHeadAttention(nn.Module):
         out: Tensor = self.out_proj(concat)  # [B, T, D]
         return out, weights if return_weights else None
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # [B, H, T, K]
+    def _split(self, x: Tensor, norm: HeadNorm | None = None) -> Tensor:
+        heads = x.view(*x.shape[:2], self.n_heads, -1)  # [B, T, H, K]
+        if norm is not None:
+            heads = norm(heads)  # before the transposition, where a head is contiguous
+        return heads.transpose(1, 2)  # [B, H, T, K]
 
 
 @contextmanager

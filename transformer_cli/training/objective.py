@@ -89,8 +89,7 @@ class Objective:
             return self._fit(log_p[0], targets, q) + self._config.simcut * divergence(log_p[0], log_p[1])
         fit = torch.stack([self._fit(one, targets, q) for one in log_p]).mean()
         if self._config.r_drop:
-            both_ways = divergence(log_p[0], log_p[1]) + divergence(log_p[1], log_p[0])
-            return fit + self._config.r_drop / 4 * both_ways
+            return fit + self._config.r_drop / 4 * divergence_both_ways(log_p[0], log_p[1])
         return fit
 
     def _fit(self, log_p: Tensor, targets: Tensor, q: Tensor | None) -> Tensor:
@@ -110,6 +109,11 @@ def smoothed_cross_entropy(log_p: Tensor, targets: Tensor, label_smoothing: floa
 def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
     """Return KL(p‖q) = Σ p (log p - log q), summed over rows ``[n, V]``, with gradients into both."""
     return (log_p.exp() * (log_p - log_q)).sum()
+
+
+def divergence_both_ways(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Return KL(p‖q) + KL(q‖p) = Σ (p - q) (log p - log q), summed over rows ``[n, V]``, with gradients into both."""
+    return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum()
 
 
 def uncut_tokens(ids: Tensor, cutoff: float) -> Tensor:
