@@ -1,5 +1,7 @@
 """Each objective is the formula of its paper: in value, in gradients, and in what it draws."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import Tensor
@@ -165,6 +167,28 @@ def test_logits_of_all_rows_are_never_kept(batch: Batch, monkeypatch: pytest.Mon
         Objective(small_config(r_drop=1.0).train)(model, batch)
     rows = {shape[0] for shape in kept if len(shape) > 1 and shape[-1] == vocabulary} - {16}  # the matrix itself
     assert rows == {3, 38 % 3}
+
+
+@pytest.mark.parametrize("settings", [{"r_drop": 1.0}, {"simcut": 1.0}], ids=str)
+def test_threads_find_what_one_after_another_finds(
+    batch: Batch, monkeypatch: pytest.MonkeyPatch, settings: dict
+) -> None:
+    monkeypatch.setattr(chunked_head, "_CHUNK", small_tokenizer().tgt_vocab_size)
+    monkeypatch.setattr(objective, "uncut_tokens", lambda ids, _: ids % 7 != 0)  # chance depends on the thread
+    teachers = [model_of(1).eval().requires_grad_(False)]
+    compute = Objective(small_config(distill=0.5, teachers=["a"], **settings).train, teachers)
+
+    def gradient(model: Transformer) -> list[Tensor]:
+        model.zero_grad()
+        compute(model, batch).backward()
+        return [one.clone() for one in gradients(model)]
+
+    models = [model_of(seed, dropout=0.0) for seed in range(6)]
+    alone = [gradient(model) for model in models]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(gradient, models))
+    for one, other in zip(alone, together, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def test_without_gradients_the_value_is_the_same(batch: Batch) -> None:

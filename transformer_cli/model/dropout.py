@@ -34,12 +34,15 @@ def _random_bytes(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return words.view(np.uint8)[:count]
 
 
-def stream_state() -> Tensor:
+StreamState = Tensor
+
+
+def stream_state() -> StreamState:
     """Return where the stream that ``dropout`` draws from on a CPU stands."""
     return torch.get_rng_state()
 
 
-def set_stream_state(state: Tensor) -> None:
+def set_stream_state(state: StreamState) -> None:
     """Let the stream continue from a state of ``stream_state``, so that the same masks are drawn again."""
     torch.set_rng_state(state)
 

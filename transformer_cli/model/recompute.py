@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from transformer_cli.model.dropout import set_stream_state, stream_state
+from transformer_cli.model.dropout import StreamState, set_stream_state, stream_state
 
 
 def recomputing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +45,7 @@ def _with_the_same_dropout() -> tuple[AbstractContextManager[None], AbstractCont
 
 
 @contextmanager
-def _stream_at(state: Tensor) -> Iterator[None]:
+def _stream_at(state: StreamState) -> Iterator[None]:
     now = stream_state()
     set_stream_state(state)
     try:
