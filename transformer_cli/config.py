@@ -14,6 +14,7 @@ Depth = Annotated[int, Field(ge=1, le=1_000)]
 Beam = Annotated[int, Field(ge=1, le=1_000)]
 Averaged = Annotated[int, Field(ge=2, le=1_000)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Strength = Annotated[float, Field(ge=0.0, le=100.0)]
 Column = Annotated[
     int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
 ]
@@ -138,6 +139,10 @@ class ModelConfig(Section):
     encoder_layers: Depth = Field(4, description="depth of the encoder")
     decoder_layers: Depth = Field(4, description="depth of the decoder")
     dropout: Probability = Field(0.2, description="dropout on embeddings, sub-layer outputs and inside feed-forward")
+    embedding_dropout: Probability | None = Field(None, description="dropout on embeddings; null: as dropout")
+    residual_dropout: Probability | None = Field(None, description="dropout on sub-layer outputs; null: as dropout")
+    feed_forward_dropout: Probability | None = Field(None, description="dropout inside feed-forward; null: as dropout")
+    word_dropout: Probability = Field(0.0, description="dropout of the whole embedding of a token, on both sides")
     attention_dropout: Probability = Field(
         0.0, description="dropout on attention weights (above 0 there is no flash kernel)"
     )
@@ -149,6 +154,8 @@ class ModelConfig(Section):
         AttentionPlaces(), description="naive (the equations) or sdpa (fused kernels), for all places or each"
     )
     attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
+    qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
+    zero_init: bool = Field(False, description="the last matrix of each sub-layer starts at zero")
     tie_embeddings: Literal["none", "decoder", "all"] = Field(
         "all", description="share no embeddings, the decoder's with the output layer, or all three"
     )
@@ -162,6 +169,11 @@ class ModelConfig(Section):
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
         return self
+
+    def dropout_at(self, place: Literal["embedding", "residual", "feed_forward"]) -> float:
+        """Return the dropout probability of a place: its own, or that of all places."""
+        own: float | None = getattr(self, f"{place}_dropout")
+        return self.dropout if own is None else own
 
 
 class TrainConfig(Section):
@@ -193,9 +205,17 @@ class TrainConfig(Section):
         0.2, description="share of the steps, at the end, in which the trapezoidal schedule decays"
     )
     label_smoothing: Probability = Field(0.1, description="probability mass spread over the vocabulary")
+    r_drop: Strength = Field(0.0, description="alpha of R-Drop: two dropouts of a batch shall agree; 0: off")
+    simcut: Strength = Field(0.0, description="alpha of SimCut: whole and cut sentences shall agree; 0: off")
+    simcut_cutoff: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="probability that SimCut cuts a token")
+    teachers: list[str] = Field([], description="runs with this tokenizer, whose mean prediction is learned too")
+    distill: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description="weight of the teachers against the data")
     clip_norm: Annotated[float, Field(gt=0)] | None = Field(1.0, description="largest gradient norm; null: no clipping")
     amp: Literal["auto", "off", "bf16", "fp16"] = Field(
         "auto", description="mixed precision; auto: bf16 where it is native and pays"
+    )
+    checkpointing: Literal["none", "attention", "layer"] = Field(
+        "none", description="what is computed again in the backward pass instead of being kept in memory"
     )
     ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="exponential moving average of the weights; validated and saved instead of them"
@@ -234,6 +254,16 @@ class TrainConfig(Section):
             raise ValueError(f"decay_share needs schedule: trapezoidal; {self.schedule} decays from the warm-up on")
         if self.average_last is not None and self.average_best is not None:
             raise ValueError("average_last and average_best exclude each other: set one of them to null")
+        return self
+
+    @model_validator(mode="after")
+    def _objectives_fit(self) -> "TrainConfig":
+        if self.r_drop and self.simcut:
+            raise ValueError("r_drop and simcut exclude each other: both compare two passes over a batch; set one to 0")
+        if not self.simcut and self.simcut_cutoff != type(self).model_fields["simcut_cutoff"].default:
+            raise ValueError("simcut_cutoff does nothing while simcut is 0")
+        if bool(self.teachers) != bool(self.distill):
+            raise ValueError("teachers and distill belong together: give runs and a weight above 0, or neither")
         return self
 
 
@@ -277,11 +307,19 @@ class Config(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _passes_differ(self) -> "Config":
+        model = self.model
+        places = [model.dropout_at(place) for place in ("embedding", "residual", "feed_forward")]
+        if self.train.r_drop and not any([*places, model.word_dropout, model.attention_dropout]):
+            raise ValueError("train.r_drop compares two dropouts of a batch, and there is none: raise model.dropout")
+        return self
+
 
 #: Keys that may differ between a run and its continuation; every other change is refused by name.
 RESUMABLE = frozenset(
     [f"decode.{key}" for key in DecodeConfig.model_fields]
     + [f"train.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "stop_metric", "max_bad_steps")]
     + [f"train.{key}" for key in ("validate_every", "validate_beam_size", "save_every", "log_every")]
-    + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best")]
+    + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best", "checkpointing")]
 )

@@ -16,9 +16,12 @@ from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
+from transformer_cli.training.teachers import check_teachers
 
 #: What a run may change against the one it starts from: the weights are the same whatever these say.
-_FREE_IN_FINE_TUNING = {"dropout", "attention_dropout", "attention"}
+_FREE_IN_FINE_TUNING = {"attention", "attention_dropout", "dropout", "word_dropout"} | {
+    f"{place}_dropout" for place in ("embedding", "residual", "feed_forward")
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
 
     Raises:
         DataError: the text cannot be used, or nothing is left of it.
-        RunError: ``train.init_from`` does not fit.
+        RunError: ``train.init_from`` or one of ``train.teachers`` does not fit.
     """
     corpus = load_corpus(config.data, config.train.seed)
     for warning in corpus.notes:
@@ -54,6 +57,7 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
         _refuse_other_architecture(config, parent[2])
         note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
     tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
+    check_teachers(config, tokenizer)
     train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
     dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}

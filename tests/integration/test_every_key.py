@@ -24,6 +24,7 @@ from transformer_cli.errors import TrainingFailed
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.recipe import all_keys, load_recipe
 from transformer_cli.runtime import Runtime
+from transformer_cli.training.update import Updater
 
 RECIPE = """
 data:
@@ -156,6 +157,23 @@ def translation(config: Config, path: Path) -> object:
     return [(hypothesis.tokens, hypothesis.score) for one in found for hypothesis in one.hypotheses]
 
 
+def kept_for_backward(config: Config, _: Path) -> object:
+    made, kept = experiment(config), []
+    Updater(made.model.train(), config.train, Runtime.resolve("cpu"))
+    batch = collate(made.train_pairs, np.arange(4))
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.shape) or tensor, lambda t: t):
+        made.model(batch.src, batch.tgt_in)
+    return len(kept)
+
+
+def make_given_runs(folder: Path) -> None:
+    """Train the runs that rows speak of, unless they are there."""
+    for name, seed in {"parent": 1, "other": 2}.items():
+        if not (folder / name).exists():
+            trained(load_recipe(str(folder / "my.yaml"), [f"train.seed={seed}"]), folder / name)
+
+
+TAUGHT = ["train.teachers=[{folder}/parent/run]", "train.distill=0.5"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
 #: key, changed value, observable, and settings of both sides where the base recipe hides the effect.
@@ -181,6 +199,10 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("model.encoder_layers", "2", weights, []),
     ("model.decoder_layers", "2", weights, []),
     ("model.dropout", "0.5", training_output, []),
+    ("model.embedding_dropout", "0.5", training_output, []),
+    ("model.residual_dropout", "0.5", training_output, []),
+    ("model.feed_forward_dropout", "0.5", training_output, []),
+    ("model.word_dropout", "0.5", training_output, []),
     ("model.attention_dropout", "0.5", training_output, []),
     ("model.activation", "gelu", output, []),
     ("model.bias", "false", weights, []),
@@ -191,6 +213,8 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("model.attention.decoder", "naive", implementations, []),
     ("model.attention.cross", "naive", implementations, []),
     ("model.attention_scale", "false", output, []),
+    ("model.qk_norm", "true", output, []),
+    ("model.zero_init", "true", weights, []),
     ("model.tie_embeddings", "decoder", weights, []),
     ("train.batch_tokens", "200", n_batches, []),
     ("train.accumulate", "2", final_weights, []),
@@ -206,6 +230,12 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.schedule", "cosine", records("train", "lr"), []),
     ("train.decay_share", "0.5", records("train", "lr"), ["train.schedule=trapezoidal"]),
     ("train.label_smoothing", "0.3", records("train", "loss"), []),
+    ("train.r_drop", "1", records("train", "loss"), []),
+    ("train.simcut", "1", records("train", "loss"), []),
+    ("train.simcut_cutoff", "0.5", records("train", "loss"), ["train.simcut=1"]),
+    ("train.teachers", "[{folder}/parent/run, {folder}/other/run]", records("train", "loss"), TAUGHT),
+    ("train.distill", "0.9", records("train", "loss"), TAUGHT),
+    ("train.checkpointing", "layer", kept_for_backward, []),
     ("train.clip_norm", "0.001", final_weights, []),
     ("train.amp", "bf16", records("train", "loss"), []),
     ("train.ema_decay", "0.9", kept_model, []),
@@ -243,9 +273,9 @@ def test_each_key_alone_changes_what_it_says(
         other = load_recipe(str(folder / "my.yaml"), ["tokenizer.vocab_size=310"])
         experiment(other).tokenizer.save(tmp_path)
         (folder / "given.model").write_bytes((tmp_path / "tokenizer.model").read_bytes())
-    if key == "train.init_from":
-        trained(load_recipe(str(folder / "my.yaml")), folder / "parent")
-    recipe = str(folder / "my.yaml")
+    if key in ("train.init_from", "train.teachers", "train.distill"):
+        make_given_runs(folder)
+    recipe, shared = str(folder / "my.yaml"), [override.format(folder=folder) for override in shared]
     base = [] if key == "data.corpus" else shared  # without a corpus of its own a recipe needs train
     plain = load_recipe(recipe, base)
     changed = load_recipe(recipe, [*shared, f"{key}={value.format(folder=folder)}"])

@@ -4,10 +4,9 @@ import math
 import time
 from dataclasses import dataclass
 
-from torch import nn
-
 from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import TokenizedPairs, collate
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.budget import StepTimer, steps_within
 from transformer_cli.training.data_order import DataOrder, Position
@@ -27,7 +26,7 @@ class Estimate:
     minutes: float
 
 
-def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
+def estimate(model: Transformer, pairs: TokenizedPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
     """Time one step to warm up and three more on the first batches; the model's weights move by them.
 
     Args:

@@ -22,6 +22,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs, collate
 from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFailed
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
 from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
@@ -41,7 +42,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Transformer,
         pairs: TokenizedPairs,
         config: Config,
         run: RunFolder,
