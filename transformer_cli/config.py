@@ -183,6 +183,13 @@ class TrainConfig(Section):
     schedule: Literal["inverse_sqrt", "linear", "cosine"] = Field("inverse_sqrt", description="decay after the warm-up")
     label_smoothing: Probability = Field(0.1, description="probability mass spread over the vocabulary")
     clip_norm: Annotated[float, Field(gt=0)] | None = Field(1.0, description="largest gradient norm; null: no clipping")
+    subword_sampling: Probability = Field(
+        0.0, description="other pieces in each epoch: BPE-dropout's probability, unigram's alpha; 0: the usual ones"
+    )
+    sampled_sides: Literal["both", "source", "target"] = Field("both", description="whose pieces are sampled")
+    bidirectional_epochs: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="first epochs that read each pair in both directions"
+    )
     amp: Literal["auto", "off", "bf16", "fp16"] = Field(
         "auto", description="mixed precision; auto: bf16 where it is native and pays"
     )
@@ -207,6 +214,8 @@ class TrainConfig(Section):
     def _has_an_end(self) -> "TrainConfig":
         if self.max_steps is None and self.max_epochs is None and self.max_minutes is None:
             raise ValueError("needs at least one of max_steps, max_epochs and max_minutes")
+        if self.sampled_sides != "both" and self.subword_sampling == 0.0:
+            raise ValueError(f"sampled_sides {self.sampled_sides} means nothing while subword_sampling is 0")
         return self
 
 
@@ -248,6 +257,18 @@ class Config(Section):
             raise ValueError(
                 "model.tie_embeddings: all needs one vocabulary: set tokenizer.joint to true, or tie decoder/none"
             )
+        if self.train.bidirectional_epochs and self.model.tie_embeddings != "all":
+            raise ValueError(
+                "train.bidirectional_epochs reads each side as source and as target: "
+                "it needs tokenizer.joint: true and model.tie_embeddings: all"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_pieces_to_sample(self) -> "Config":
+        of_its_own = self.tokenizer.model is None and self.train.init_from is None
+        if self.train.subword_sampling and of_its_own and self.tokenizer.model_type == "char":
+            raise ValueError("train.subword_sampling needs tokenizer.model_type bpe or unigram, got char")
         return self
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from transformer_cli.checkpoint import build_model, load_model
 from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import Config
-from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
+from transformer_cli.data.batching import TokenizedPairs, fitting, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
+from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.data.sampling import SubwordSampler
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
@@ -28,7 +30,7 @@ class Experiment:
     config: Config
     corpus: Corpus
     tokenizer: Tokenizer
-    train_pairs: TokenizedPairs
+    train_pairs: EpochPairs
     dev_pairs: TokenizedPairs  # for the loss: without over-long pairs; BLEU is measured on corpus.dev
     dropped: dict[str, int]  # reason -> pairs left out of training
     model: Transformer
@@ -54,10 +56,11 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
         _refuse_other_architecture(config, parent[2])
         note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
     tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
-    train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
+    if config.train.subword_sampling and not tokenizer.can_sample():
+        raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="one that has only one way")
+    train_pairs, dropped = _train_pairs(config, corpus, tokenizer)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
-    dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}
-    if not len(train_pairs.src):
+    if not len(train_pairs):
         raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
     if not len(dev_pairs.src):
         raise DataError("every dev pair is longer than data.max_length", got=config.data.max_length)
@@ -74,6 +77,28 @@ def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> T
             "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
         )
     return train_tokenizer(config.tokenizer, corpus.train.src, corpus.train.tgt, note)
+
+
+def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[EpochPairs, dict[str, int]]:
+    """Tokenise, drop what is too long, and say what each epoch makes of the rest."""
+    data, train = config.data, config.train
+    everything, _ = tokenize_pairs(corpus.train, tokenizer, None)
+    kept = fitting(everything, data.max_length)
+    dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(everything) - len(kept)}
+    plain = everything.select(kept)
+    if train.subword_sampling == 0.0:
+        return EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs), dropped
+    sampler = SubwordSampler(
+        tokenizer,
+        train.subword_sampling,
+        samples_src=train.sampled_sides != "target",
+        samples_tgt=train.sampled_sides != "source",
+        seed=train.seed,
+        max_length=data.max_length,
+    )
+    text = corpus.train.select(kept)
+    pairs = EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs, text=text, sampler=sampler)
+    return pairs, dropped
 
 
 def _told(dropped: dict[str, int]) -> str:

@@ -73,8 +73,13 @@ def n_pairs(config: Config, _: Path) -> object:
     return len(experiment(config).train_pairs)
 
 
+def first_epoch(config: Config, _: Path) -> object:
+    pairs = experiment(config).train_pairs.pairs(0)
+    return [[ids.tolist() for ids in side] for side in (pairs.src, pairs.tgt)]
+
+
 def n_batches(config: Config, _: Path) -> object:
-    pairs, train = experiment(config).train_pairs, config.train
+    pairs, train = experiment(config).train_pairs.plain, config.train
     return len(epoch_batches(pairs.src_lengths, pairs.tgt_lengths, train.batch_tokens, seed=train.seed, epoch=0))
 
 
@@ -85,7 +90,7 @@ def weights(config: Config, _: Path) -> object:
 def output(config: Config, _: Path, training: bool = False) -> object:
     made = experiment(config)
     torch.manual_seed(0)
-    batch = collate(made.train_pairs, np.arange(4))
+    batch = collate(made.train_pairs.plain, np.arange(4))
     return made.model.train(training)(batch.src, batch.tgt_in).sum().item()
 
 
@@ -203,6 +208,9 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.schedule", "cosine", records("train", "lr"), []),
     ("train.label_smoothing", "0.3", records("train", "loss"), []),
     ("train.clip_norm", "0.001", final_weights, []),
+    ("train.subword_sampling", "0.3", first_epoch, []),
+    ("train.sampled_sides", "source", first_epoch, ["train.subword_sampling=0.3"]),
+    ("train.bidirectional_epochs", "1", first_epoch, []),
     ("train.amp", "bf16", records("train", "loss"), []),
     ("train.ema_decay", "0.9", kept_model, []),
     ("train.seed", "2", weights, []),

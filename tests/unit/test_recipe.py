@@ -119,6 +119,12 @@ def test_mistakes_name_place_value_and_remedy(recipe, text, overrides, parts) ->
         (["tokenizer.joint=false", "model.tie_embeddings=none", "tokenizer.model=a.model"], "serves both sides"),
         (["model.d_model=130"], "d_model 130 is not divisible by n_heads 4"),
         (["model.d_model=9", "model.n_heads=3"], "sinusoidal positions need an even d_model"),
+        (
+            ["train.subword_sampling=0.1", "tokenizer.model_type=char"],
+            "needs tokenizer.model_type bpe or unigram, got char",
+        ),
+        (["train.sampled_sides=source"], "sampled_sides source means nothing while subword_sampling is 0"),
+        (["train.bidirectional_epochs=2", "model.tie_embeddings=decoder"], "needs tokenizer.joint: true and model.tie"),
         (["train.max_steps=null"], "at least one of max_steps, max_epochs and max_minutes"),
     ],
 )

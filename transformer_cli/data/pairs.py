@@ -31,6 +31,10 @@ class ParallelText:
         """Return the pairs at these places, in this order."""
         return ParallelText([self.src[i] for i in indices], [self.tgt[i] for i in indices])
 
+    def reversed(self) -> "ParallelText":
+        """Return the pairs read from target to source."""
+        return ParallelText(self.tgt, self.src)
+
 
 class Policy(Protocol):
     """What becomes of text that is no text: invalid UTF-8, NUL, half a surrogate pair."""

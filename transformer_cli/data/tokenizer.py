@@ -9,6 +9,7 @@ import hashlib
 import io
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ _THREADS = 4  # a constant: unigram pieces depend on it
 _LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
 _RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
 _CHECKED_LINES = 10_000
+_SAMPLING = threading.Lock()  # the library has one seed for all threads
 
 
 class Tokenizer:
@@ -57,6 +59,31 @@ class Tokenizer:
     def encode_tgt(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of target lines, without special ids."""
         return _encode(self._tgt, lines)
+
+    def sample_src(self, lines: Sequence[str], strength: float, seed: int) -> list[list[int]]:
+        """Return other ids of source lines, drawn by chance, without special ids.
+
+        Args:
+            lines: the text; equal lines may get different ids.
+            strength: of a BPE model the probability that a merge is dropped (Provilkov et al. 2020); of a unigram
+                model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.2):
+                the smaller, the more even.
+            seed: from 0 to 2**31 - 1; with the model and the lines it decides everything.
+        """
+        return _sample(self._src, lines, strength, seed)
+
+    def sample_tgt(self, lines: Sequence[str], strength: float, seed: int) -> list[list[int]]:
+        """Return other ids of target lines; see ``sample_src``."""
+        return _sample(self._tgt, lines, strength, seed)
+
+    def can_sample(self) -> bool:
+        """Return whether the models can draw; those of characters and of words cannot."""
+        try:
+            self.sample_src(["a"], 0.5, 0)
+            self.sample_tgt(["a"], 0.5, 0)
+        except RuntimeError:
+            return False
+        return True
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids; special ids are skipped, half a character in bytes becomes U+FFFD."""
@@ -213,4 +240,19 @@ def _processor(model: bytes, where: str) -> sentencepiece.SentencePieceProcessor
 
 def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:
     ids: list[list[int]] = processor.encode(list(lines))
+    return ids
+
+
+def _sample(
+    processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str], strength: float, seed: int
+) -> list[list[int]]:
+    """Sample with one thread, which the library starts for the call and whose generator begins with the seed.
+
+    With more threads they race for the lines, and each has a generator of its own: no two calls agree.
+    """
+    with _SAMPLING:
+        sentencepiece.set_random_generator_seed(seed)
+        ids: list[list[int]] = processor.encode(
+            list(lines), enable_sampling=True, alpha=strength, nbest_size=-1, num_threads=1
+        )
     return ids

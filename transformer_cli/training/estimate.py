@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from transformer_cli.config import TrainConfig
-from transformer_cli.data.batching import TokenizedPairs, collate
+from transformer_cli.data.batching import collate
+from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.budget import StepTimer, steps_within
 from transformer_cli.training.data_order import DataOrder, Position
@@ -27,12 +28,12 @@ class Estimate:
     minutes: float
 
 
-def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
+def estimate(model: nn.Module, pairs: EpochPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
     """Time one step to warm up and three more on the first batches; the model's weights move by them.
 
     Args:
         model: moved to the runtime's device.
-        pairs: the training data.
+        pairs: the training data, epoch by epoch.
         settings: limits, batch size and accumulation are used.
         runtime: device and precision.
     """
@@ -42,16 +43,16 @@ def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, run
     for step in range(1 + _TIMED_STEPS):
         window = order.window(position)
         began = time.monotonic()
-        n_tokens = order.target_tokens(window)
-        for rows in window:
-            updater.backward(collate(pairs, rows).to(runtime.device), n_tokens)
+        n_tokens = window.target_tokens()
+        for rows in window.batches:
+            updater.backward(collate(window.pairs, rows).to(runtime.device), n_tokens)
         updater.unscale_and_clip().item()  # waits for the device
         updater.step(0.0, step + 1)
         if step:
-            timer.add(time.monotonic() - began, order.padded_tokens(window))
+            timer.add(time.monotonic() - began, window.padded_tokens())
             tokens += n_tokens
         position = order.after(position)
-    seconds = timer.seconds_per_token() * order.mean_padded_tokens(0)
+    seconds = order.mean_step_seconds(0, timer.seconds_per_token())
     return _estimate(order, settings, seconds, tokens / timer.spent)
 
 
