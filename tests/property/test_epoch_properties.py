@@ -83,3 +83,17 @@ def test_a_number_of_batches_can_be_asked_for(sides, data, seed, epoch) -> None:
     batches = epoch_batches(src, tgt, 100, seed=seed, epoch=epoch, count=count)
     assert len(batches) == count
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(sides)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=60),
+    st.integers(1, 500),
+    seeds,
+    epochs,
+)
+@settings(max_examples=60, deadline=None)
+def test_a_number_of_batches_takes_no_larger_ones_than_needed(sides, batch_tokens, seed, epoch) -> None:
+    src, tgt = np.array(sides, dtype=np.int32).T
+    count = len(epoch_batches(src, tgt, batch_tokens, seed=seed, epoch=epoch))
+    for rows in epoch_batches(src, tgt, 1, seed=seed, epoch=epoch, count=count):
+        assert len(rows) == 1 or len(rows) * max(src[rows].max(), tgt[rows].max()) <= batch_tokens

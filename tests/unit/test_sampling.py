@@ -111,3 +111,16 @@ def test_a_char_model_cannot_be_sampled() -> None:
 
 def test_others_can(tokenizer: Tokenizer) -> None:
     assert tokenizer.can_sample()
+
+
+def test_both_directions_are_twice_the_steps_and_only_in_the_first_epochs(tokenizer: Tokenizer) -> None:
+    plain, _ = tokenize_pairs(TEXT, tokenizer, None)
+    one_way, both_ways = (DataOrder(EpochPairs(plain, bidirectional_epochs=n), 300, 1, seed=1) for n in (0, 2))
+    for epoch in (0, 1):
+        assert both_ways.steps_per_epoch(epoch) == pytest.approx(2 * one_way.steps_per_epoch(epoch), abs=2)
+        src, tgt = both_ways.epoch(epoch).pairs.src, both_ways.epoch(epoch).pairs.tgt
+        assert [ids.tolist() for ids in src[300:]] == [ids.tolist() for ids in tgt[:300]]
+        assert [ids.tolist() for ids in tgt[300:]] == [ids.tolist() for ids in src[:300]]
+    made, usual = both_ways.epoch(2), one_way.epoch(2)
+    assert [rows.tolist() for rows in made.batches] == [rows.tolist() for rows in usual.batches]
+    assert len(made.pairs) == 300
