@@ -65,6 +65,17 @@ class Source(Section):
         return self
 
 
+class FilterConfig(Section):
+    """Which training pairs are left out as noise; dev and test never are."""
+
+    length_ratio: Annotated[float, Field(ge=1, le=10**6)] | None = Field(
+        None, description="most subword tokens of the longer side for one of the shorter; null: any"
+    )
+    identical: bool = Field(False, description="drop pairs whose source is their target")
+    duplicates: bool = Field(False, description="drop exact repetitions of an earlier pair")
+    wrong_script: bool = Field(False, description="drop pairs with a side mostly in a script its language has not")
+
+
 class DataConfig(Section):
     """Which sentence pairs, in which direction."""
 
@@ -80,6 +91,7 @@ class DataConfig(Section):
     max_length: Annotated[int, Field(ge=2, le=100_000)] = Field(
         128, description="longest side in subword tokens, with </s>"
     )
+    filter: FilterConfig = Field(FilterConfig(), description="what leaves training as noise, counted")
 
     @model_validator(mode="after")
     def _where_from(self) -> "DataConfig":

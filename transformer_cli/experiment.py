@@ -13,6 +13,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs, fitting, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
 from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.data.filters import of_like_length
 from transformer_cli.data.sampling import SubwordSampler
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
@@ -86,6 +87,10 @@ def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[
     kept = fitting(everything, data.max_length)
     dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(everything) - len(kept)}
     plain = everything.select(kept)
+    if (ratio := data.filter.length_ratio) is not None:
+        alike = of_like_length(plain.src_lengths, plain.tgt_lengths, ratio)
+        dropped[f"lengths differ by more than data.filter.length_ratio {ratio:g}"] = len(plain) - len(alike)
+        plain, kept = plain.select(alike), [kept[i] for i in alike]
     if train.subword_sampling == 0.0:
         return EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs), dropped
     sampler = SubwordSampler(

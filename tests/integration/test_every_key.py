@@ -15,7 +15,7 @@ from toy_language import toy_pairs
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.train import make_trainer
-from transformer_cli.config import AttentionPlaces, Config
+from transformer_cli.config import AttentionPlaces, Config, FilterConfig
 from transformer_cli.data.batching import collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.decoding.settings import DecodeSettings
@@ -49,6 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.de").write_text(
             "".join(f"{tgt} ü{i}\n" for i, (_, tgt) in enumerate(part)), encoding="utf-8"
         )
+    noise = [("same", "same"), ("one", "ένα"), ("two", "zwei"), ("two", "zwei"), ("three", "a b c d e f g h i j k")]
+    (folder / "noisy.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in noise), encoding="utf-8")
     (folder / "my.yaml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
     return folder
 
@@ -161,6 +163,7 @@ def translation(config: Config, path: Path) -> object:
     return [(hypothesis.tokens, hypothesis.score) for one in found for hypothesis in one.hypotheses]
 
 
+NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
 #: key, changed value, observable, and settings of both sides where the base recipe hides the effect.
@@ -173,6 +176,11 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.test", "{{src: {folder}/c.en, tgt: {folder}/c.de}}", text, []),
     ("data.dev_size", "3", text, ["data.dev=null"]),
     ("data.max_length", "17", n_pairs, []),
+    ("data.filter", "{{identical: true, duplicates: true}}", n_pairs, NOISY),
+    ("data.filter.length_ratio", "3", n_pairs, NOISY),
+    ("data.filter.identical", "true", n_pairs, NOISY),
+    ("data.filter.duplicates", "true", n_pairs, NOISY),
+    ("data.filter.wrong_script", "true", n_pairs, NOISY),
     ("tokenizer.model_type", "char", tokenizer, []),
     ("tokenizer.vocab_size", "310", tokenizer, []),
     ("tokenizer.joint", "false", tokenizer, ["model.tie_embeddings=none"]),
@@ -234,6 +242,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
 
 def test_no_key_is_forgotten() -> None:
     places = {f"model.attention.{place}" for place in AttentionPlaces.model_fields}
+    places |= {f"data.filter.{name}" for name in FilterConfig.model_fields}
     assert {row[0] for row in ROWS} == {*all_keys(), *places}
 
 
@@ -248,6 +257,7 @@ def test_each_key_alone_changes_what_it_says(
     if key == "train.init_from":
         trained(load_recipe(str(folder / "my.yaml")), folder / "parent")
     recipe = str(folder / "my.yaml")
+    shared = [setting.format(folder=folder) for setting in shared]
     base = [] if key == "data.corpus" else shared  # without a corpus of its own a recipe needs train
     plain = load_recipe(recipe, base)
     changed = load_recipe(recipe, [*shared, f"{key}={value.format(folder=folder)}"])

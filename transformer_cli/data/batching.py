@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_cli.data.corpus import ParallelText
+from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
 
 Ids = np.ndarray[tuple[int], np.dtype[np.int32]]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from transformer_cli.config import DataConfig
+from transformer_cli.data.filters import filter_pairs
 from transformer_cli.data.pairs import Lenient, ParallelText, Policy, Strict
 from transformer_cli.data.readers import read_pairs, read_tsv
 from transformer_cli.errors import DataError
@@ -129,11 +130,13 @@ def _train_and_dev(config: DataConfig, seed: int, policy: Policy) -> tuple[Paral
     pairs = _read(config, "train", policy)
     full = [i for i, (src, tgt) in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if src.strip() and tgt.strip()]
     dropped = {"one side is empty": len(pairs) - len(full)}
-    if not _makes_dev(config):
-        return pairs.select(full), _read(config, "dev", policy), dropped
-    train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
-    dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
-    return train, dev, dropped
+    if _makes_dev(config):  # before any filter, so that filters do not change what is scored
+        train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
+        dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
+    else:
+        train, dev = pairs.select(full), _read(config, "dev", policy)
+    train, noise = filter_pairs(train, config)
+    return train, dev, dropped | noise
 
 
 def _split_off_dev(pairs: ParallelText, dev_size: int, seed: int) -> tuple[ParallelText, ParallelText]:
