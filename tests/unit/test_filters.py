@@ -69,6 +69,7 @@ def test_a_dev_set_split_from_train_is_the_same_with_filters(tmp_path) -> None:
         ("Dobar dan", "sr_Latn", False),
         ("我用Twitter。", "zh", False),
         ("Tom游泳。", "zh-Hans", False),
+        ("他是John Smith", "zh", False),
         ("I use it, 我", "zh", True),
         ("I use 我", "en", False),
         ("ｆｕｌｌｗｉｄｔｈ", "en", False),
@@ -82,6 +83,13 @@ def test_a_dev_set_split_from_train_is_the_same_with_filters(tmp_path) -> None:
 )
 def test_scripts(text: str, language: str, is_wrong: bool) -> None:
     assert is_in_other_script(text, language) is is_wrong
+
+
+def test_either_side_may_be_the_wrong_one(tmp_path) -> None:
+    pairs = [("ένα", "eins"), ("one", "ένα"), ("one", "eins")]
+    corpus = load_corpus(config(tmp_path, {"wrong_script": True}, pairs=pairs), 1)
+    assert corpus.train.src == ["one"]
+    assert corpus.train.tgt == ["eins"]
 
 
 def test_every_script_is_the_name_of_letters() -> None:
