@@ -60,7 +60,8 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
     if config.train.subword_sampling and not tokenizer.can_sample():
         raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="one that has only one way")
     train_pairs, dropped = _train_pairs(config, corpus, tokenizer)
-    dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
+    tag = _tag(config, tokenizer, config.data.tgt_lang)
+    dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length, tag)
     if not len(train_pairs):
         raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
     if not len(dev_pairs.src):
@@ -77,13 +78,16 @@ def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> T
         raise DataError(
             "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
         )
-    return train_tokenizer(config.tokenizer, corpus.train.src, corpus.train.tgt, note)
+    text = corpus.all_train
+    return train_tokenizer(config.tokenizer, text.src, text.tgt, note, config.data.tagged_targets)
 
 
 def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[EpochPairs, dict[str, int]]:
     """Tokenise, drop what is too long, and say what each epoch makes of the rest."""
     data, train = config.data, config.train
-    everything, _ = tokenize_pairs(corpus.train, tokenizer, None)
+    everything, _ = tokenize_pairs(corpus.train, tokenizer, None, _tag(config, tokenizer, data.tgt_lang))
+    for language, pairs in corpus.more.items():
+        everything += tokenize_pairs(pairs, tokenizer, None, _tag(config, tokenizer, language))[0]
     kept = fitting(everything, data.max_length)
     dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(everything) - len(kept)}
     plain = everything.select(kept)
@@ -100,10 +104,15 @@ def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[
         samples_tgt=train.sampled_sides != "source",
         seed=train.seed,
         max_length=data.max_length,
+        n_tags=1 if data.more_targets else 0,
     )
-    text = corpus.train.select(kept)
-    pairs = EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs, text=text, sampler=sampler)
-    return pairs, dropped
+    text = corpus.all_train.select(kept)
+    reading = EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs, text=text, sampler=sampler)
+    return reading, dropped
+
+
+def _tag(config: Config, tokenizer: Tokenizer, language: str) -> int | None:
+    return tokenizer.tag(language) if config.data.more_targets else None
 
 
 def _told(dropped: dict[str, int]) -> str:

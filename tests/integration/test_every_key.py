@@ -15,7 +15,8 @@ from toy_language import toy_pairs
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.train import make_trainer
-from transformer_cli.config import AttentionPlaces, Config, FilterConfig
+from transformer_cli.config import AttentionPlaces, Config
+from transformer_cli.config_data import FilterConfig
 from transformer_cli.data.batching import collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.decoding.settings import DecodeSettings
@@ -49,6 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.de").write_text(
             "".join(f"{tgt} ü{i}\n" for i, (_, tgt) in enumerate(part)), encoding="utf-8"
         )
+    (folder / "fr.tsv").write_text("".join(f"one cats {i}\tune chatte {i}\n" for i in range(20)), encoding="utf-8")
     noise = [("same", "same"), ("one", "ένα"), ("two", "zwei"), ("two", "zwei"), ("three", "a b c d e f g h i j k")]
     (folder / "noisy.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in noise), encoding="utf-8")
     (folder / "my.yaml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
@@ -176,6 +178,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.test", "{{src: {folder}/c.en, tgt: {folder}/c.de}}", text, []),
     ("data.dev_size", "3", text, ["data.dev=null"]),
     ("data.max_length", "17", n_pairs, []),
+    ("data.more_targets", "[{{lang: fr, train: {{tsv: {folder}/fr.tsv}}}}]", n_pairs, []),
     ("data.filter", "{{identical: true, duplicates: true}}", n_pairs, NOISY),
     ("data.filter.length_ratio", "3", n_pairs, NOISY),
     ("data.filter.identical", "true", n_pairs, NOISY),

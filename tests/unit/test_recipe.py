@@ -125,6 +125,11 @@ def test_mistakes_name_place_value_and_remedy(recipe, text, overrides, parts) ->
         ),
         (["train.sampled_sides=source"], "sampled_sides source means nothing while subword_sampling is 0"),
         (["train.bidirectional_epochs=2", "model.tie_embeddings=decoder"], "needs tokenizer.joint: true and model.tie"),
+        (["train.bidirectional_epochs=2", "data.more_targets=[{lang: fr, train: {tsv: a}}]"], "exclude each other"),
+        (["data.more_targets=[{lang: de, train: {tsv: a}}]"], "name each language once, got de twice"),
+        (["data.more_targets=[{lang: fr, train: {src: a}}]"], "needs src and tgt, or tsv"),
+        (["data.more_targets=[{lang: fr, train: {tsv: a}}]", "data.max_length=2"], "max_length of at least 3"),
+        (["data.more_targets=[{lang: 'f,r', train: {tsv: a}}]"], "more_targets.0.lang is not valid"),
         (["train.max_steps=null"], "at least one of max_steps, max_epochs and max_minutes"),
     ],
 )

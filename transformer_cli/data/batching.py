@@ -31,6 +31,9 @@ class TokenizedPairs:
     def __len__(self) -> int:
         return len(self.src)
 
+    def __add__(self, other: "TokenizedPairs") -> "TokenizedPairs":
+        return TokenizedPairs(self.src + other.src, self.tgt + other.tgt)
+
     def select(self, indices: Sequence[int]) -> "TokenizedPairs":
         """Return the pairs at these places, in this order."""
         return TokenizedPairs([self.src[i] for i in indices], [self.tgt[i] for i in indices])
@@ -65,19 +68,22 @@ class Batch:
         return Batch(src, tgt_in, tgt_out, self.n_tokens)
 
 
-def tokenize_pairs(text: ParallelText, tokenizer: Tokenizer, max_length: int | None) -> tuple[TokenizedPairs, int]:
+def tokenize_pairs(
+    text: ParallelText, tokenizer: Tokenizer, max_length: int | None, tag: int | None = None
+) -> tuple[TokenizedPairs, int]:
     """Tokenise pairs and drop those that are too long; nothing is ever cut.
 
     Args:
         text: the pairs.
         tokenizer: of the run.
         max_length: longest side in tokens, with EOS; None keeps every pair.
+        tag: put in front of every source, to say which language is wanted (Johnson et al. 2017, section 3).
 
     Returns:
         The pairs, and how many were dropped.
     """
     pairs = TokenizedPairs(
-        encoded(text.src, lambda part, _: tokenizer.encode_src(part)),
+        encoded(text.src, lambda part, _: tokenizer.encode_src(part), [] if tag is None else [tag]),
         encoded(text.tgt, lambda part, _: tokenizer.encode_tgt(part)),
     )
     if max_length is None:
@@ -86,16 +92,22 @@ def tokenize_pairs(text: ParallelText, tokenizer: Tokenizer, max_length: int | N
     return pairs.select(kept), len(pairs) - len(kept)
 
 
-def encoded(lines: Sequence[str], encode: Callable[[Sequence[str], int], Iterable[Sequence[int]]]) -> list[Ids]:
+def encoded(
+    lines: Sequence[str],
+    encode: Callable[[Sequence[str], int], Iterable[Sequence[int]]],
+    before: Sequence[int] = (),
+) -> list[Ids]:
     """Return the ids of lines with EOS, made a part at a time.
 
     Args:
         lines: the text.
         encode: given some of the lines and the number of their first; returns their ids.
+        before: ids in front of every line.
     """
     ids: list[Ids] = []
     for start in range(0, len(lines), _CHUNK):
-        ids += [np.array([*line, EOS], dtype=np.int32) for line in encode(lines[start : start + _CHUNK], start)]
+        found = encode(lines[start : start + _CHUNK], start)
+        ids += [np.array([*before, *line, EOS], dtype=np.int32) for line in found]
     return ids
 
 

@@ -71,7 +71,7 @@ class EpochPairs:
             return forward
         text = self._text and self._text.reversed()
         backward = self._drawn(text, self.plain.reversed(), epoch, "backward")
-        return TokenizedPairs(forward.src + backward.src, forward.tgt + backward.tgt)
+        return forward + backward
 
     def _drawn(self, text: ParallelText | None, plain: TokenizedPairs, epoch: int, direction: str) -> TokenizedPairs:
         if self._sampler is None or text is None:

@@ -42,12 +42,13 @@ WRITTEN_IN = {
 _WITHOUT_SPACES = {"CJK", "HIRAGANA", "KATAKANA", "THAI"}
 
 
-def filter_pairs(pairs: ParallelText, config: DataConfig) -> tuple[ParallelText, dict[str, int]]:
+def filter_pairs(pairs: ParallelText, config: DataConfig, tgt_lang: str) -> tuple[ParallelText, dict[str, int]]:
     """Drop the pairs that ``data.filter`` names, but for those that it judges by subword tokens.
 
     Args:
         pairs: training pairs.
-        config: the filters that are on, and the languages of the sides.
+        config: the filters that are on, and the language of the source side.
+        tgt_lang: language of the target side.
 
     Returns:
         What is left, and how many each filter that is on has dropped, in the order in which they looked.
@@ -58,7 +59,7 @@ def filter_pairs(pairs: ParallelText, config: DataConfig) -> tuple[ParallelText,
         (
             "in another script than the language",
             wanted.wrong_script,
-            lambda src, tgt: is_in_other_script(src, config.src_lang) or is_in_other_script(tgt, config.tgt_lang),
+            lambda src, tgt: is_in_other_script(src, config.src_lang) or is_in_other_script(tgt, tgt_lang),
         ),
         ("repeats an earlier pair", wanted.duplicates, _Seen().holds),
     ]

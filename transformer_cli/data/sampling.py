@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from transformer_cli.data.batching import Ids, TokenizedPairs, encoded
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import Tokenizer
@@ -24,6 +26,7 @@ class SubwordSampler:
     samples_tgt: bool
     seed: int
     max_length: int  # longest side in tokens, with EOS
+    n_tags: int = 0  # ids in front of every source that are no text and stay
 
     def draw(self, text: ParallelText, plain: TokenizedPairs, *key: int | str) -> TokenizedPairs:
         """Return other pieces of the same pairs; the draw is a function of the seed and ``key``.
@@ -35,9 +38,9 @@ class SubwordSampler:
         """
         src, tgt = plain.src, plain.tgt
         if self.samples_src:
-            src = self._side(self.tokenizer.sample_src, text.src, plain.src, (*key, "source"))
+            src = self._side(self.tokenizer.sample_src, text.src, plain.src, (*key, "source"), self.n_tags)
         if self.samples_tgt:
-            tgt = self._side(self.tokenizer.sample_tgt, text.tgt, plain.tgt, (*key, "target"))
+            tgt = self._side(self.tokenizer.sample_tgt, text.tgt, plain.tgt, (*key, "target"), 0)
         return TokenizedPairs(src, tgt)
 
     def _side(
@@ -46,9 +49,11 @@ class SubwordSampler:
         lines: Sequence[str],
         plain: Sequence[Ids],
         key: tuple[int | str, ...],
+        n_tags: int,
     ) -> list[Ids]:
         drawn = encoded(lines, lambda part, start: sample(part, self.strength, _seed(self.seed, *key, start)))
-        return [new if len(new) <= self.max_length else old for new, old in zip(drawn, plain, strict=True)]
+        tagged = (np.append(old[:n_tags], new) if n_tags else new for new, old in zip(drawn, plain, strict=True))
+        return [new if len(new) <= self.max_length else old for new, old in zip(tagged, plain, strict=True)]
 
 
 def _seed(*key: int | str) -> int:

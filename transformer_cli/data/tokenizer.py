@@ -60,6 +60,19 @@ class Tokenizer:
         """Return the ids of target lines, without special ids."""
         return _encode(self._tgt, lines)
 
+    def tag(self, language: str) -> int:
+        """Return the id that asks for a target language, put in front of a source; text never becomes a tag.
+
+        Raises:
+            DataError: the tokenizer was made without it.
+        """
+        piece = tag_piece(language)
+        found: int = self._src.piece_to_id(piece)
+        if not self._src.is_control(found) or self._src.id_to_piece(found) != piece:
+            hint = f"data.more_targets needs a tokenizer that was trained with it (--control_symbols={piece},...)"
+            raise DataError(f"the tokenizer has no tag for target language {language}", expected=piece, hint=hint)
+        return found
+
     def sample_src(self, lines: Sequence[str], strength: float, seed: int) -> list[list[int]]:
         """Return other ids of source lines, drawn by chance, without special ids.
 
@@ -115,8 +128,17 @@ class Tokenizer:
         return cls(*models, where=str(folder / _file_names(joint)[0]))
 
 
+def tag_piece(language: str) -> str:
+    """Return the name of the id that asks for a target language, as in Johnson et al. 2017."""
+    return f"<2{language}>"
+
+
 def train_tokenizer(
-    config: TokenizerConfig, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]
+    config: TokenizerConfig,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    note: Callable[[str], None],
+    tagged_targets: Sequence[str] = (),
 ) -> Tokenizer:
     """Train on the lines of both sides, or load the given model; equal lines give equal bytes.
 
@@ -125,6 +147,7 @@ def train_tokenizer(
         src: source lines.
         tgt: target lines.
         note: takes warnings: a lowered vocabulary, skipped lines, a given model that changes text.
+        tagged_targets: target languages that get a tag.
 
     Raises:
         DataError: the vocabulary is too small for the characters, or the given model cannot be used.
@@ -132,14 +155,16 @@ def train_tokenizer(
     if config.model is not None:
         return _given_tokenizer(config.model, src, tgt, note)
     if config.joint:
-        return Tokenizer(_train(config, [*src, *tgt], note))
+        return Tokenizer(_train(config, [*src, *tgt], note, tagged_targets))
     return Tokenizer(
-        _train(config, src, lambda text: note(f"source: {text}")),
+        _train(config, src, lambda text: note(f"source: {text}"), tagged_targets),
         _train(config, tgt, lambda text: note(f"target: {text}")),
     )
 
 
-def _train(config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], None]) -> bytes:
+def _train(
+    config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], None], tagged_targets: Sequence[str] = ()
+) -> bytes:
     _count_skipped_lines(lines, note)
     if config.model_type == "char" and config.vocab_size < _N_SPECIAL + _N_BYTES:
         raise _too_small(config, _N_SPECIAL + _N_BYTES)
@@ -161,6 +186,7 @@ def _train(config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], 
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
+            control_symbols=[tag_piece(language) for language in tagged_targets],  # which no text becomes
             minloglevel=2,
         )
     except RuntimeError as error:
