@@ -71,12 +71,13 @@ def test_a_tag_in_a_sentence_is_text(folder: Path, kind: str) -> None:
 
 
 def test_every_piece_of_a_long_line_has_the_tag_and_fits(folder: Path) -> None:
-    made = prepare(recipe(folder, "data.max_length=12", "model.positions=learned"), lambda note: None)
+    made = prepare(recipe(folder, "data.max_length=24", "model.positions=learned"), lambda note: None)
     translator = Translator(made.model, made.tokenizer, made.config, Runtime.resolve("cpu"), to="fr")
-    (ids,) = made.tokenizer.encode_src(["one cats sleep. " * 30])
-    pieces = translator._pieces("one cats sleep. " * 30, ids)
+    line = "onecatssleep" * 30  # no space to cut at, so that the pieces are full
+    (ids,) = made.tokenizer.encode_src([line])
+    pieces = translator._pieces(line, ids)
     assert {piece[0] for piece in pieces} == {made.tokenizer.tag("fr")}
-    assert max(map(len, pieces)) == 12
+    assert max(map(len, pieces)) == 24
     assert [i for piece in pieces for i in piece[1:-1]] == ids
 
 
