@@ -124,3 +124,19 @@ def test_both_directions_are_twice_the_steps_and_only_in_the_first_epochs(tokeni
     made, usual = both_ways.epoch(2), one_way.epoch(2)
     assert [rows.tolist() for rows in made.batches] == [rows.tolist() for rows in usual.batches]
     assert len(made.pairs) == 300
+
+
+def test_the_mean_step_is_the_padded_tokens_and_a_share_of_the_drawing(tokenizer: Tokenizer) -> None:
+    plain, _ = tokenize_pairs(TEXT, tokenizer, None)
+    sampled = EpochPairs(plain, text=TEXT, sampler=SubwordSampler(tokenizer, 0.2, True, True, 1, 500))
+    for pairs in (EpochPairs(plain), sampled):
+        order = DataOrder(pairs, 600, 2, seed=1)
+        window = order.epoch(1)
+        padded = sum(
+            len(rows) * (max(len(window.pairs.src[i]) for i in rows) + max(len(window.pairs.tgt[i]) for i in rows))
+            for rows in window.batches
+        )
+        assert window.padded_tokens() == padded
+        expected = (padded * 1e-3 + pairs.seconds_to_draw) / order.steps_per_epoch(1)
+        assert order.mean_step_seconds(1, 1e-3) == pytest.approx(expected)
+        assert (pairs.seconds_to_draw > 0) is (pairs is sampled)

@@ -56,8 +56,7 @@ class EpochPairs:
         mean to tokenise its text once for every epoch to come.
         """
         if self._typical is None:
-            drawn = self._newest is not None and self._newest[0] == 0
-            first = self.pairs(0) if drawn or self._newest is None else self._read(0)
+            first = self.pairs(0)
             self._typical = first.src_lengths, first.tgt_lengths
         src, tgt = self._typical
         return (src, tgt) if self._is_bidirectional(epoch) else (src[: len(self)], tgt[: len(self)])

@@ -53,8 +53,9 @@ class DataOrder:
         """Return all batches of an epoch."""
         if self._cached is None or self._cached[0] != number:
             self._cached = None
+            count = self._n_batches(number)  # first: it may look at epoch 0
             pairs = self._pairs.pairs(number)
-            made = self._cut(pairs.src_lengths, pairs.tgt_lengths, number, self._n_batches(number))
+            made = self._cut(pairs.src_lengths, pairs.tgt_lengths, number, count)
             self._cached = (number, Window(pairs, made))
         return self._cached[1]
 
