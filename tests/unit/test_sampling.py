@@ -14,6 +14,7 @@ from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.sampling import SubwordSampler
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.training.data_order import DataOrder
+from transformer_cli.training.estimate import _epochs_in
 
 TEXT = ParallelText(*map(list, zip(*toy_pairs(300), strict=True)))
 
@@ -140,3 +141,11 @@ def test_the_mean_step_is_the_padded_tokens_and_a_share_of_the_drawing(tokenizer
         expected = (padded * 1e-3 + pairs.seconds_to_draw) / order.steps_per_epoch(1)
         assert order.mean_step_seconds(1, 1e-3) == pytest.approx(expected)
         assert (pairs.seconds_to_draw > 0) is (pairs is sampled)
+
+
+@pytest.mark.parametrize(("share", "epochs"), [(0.5, 0.5), (1.0, 1.0), (2.0, 2.0), (2.5, 3.0), (3.0, 4.0)])
+def test_bidirectional_epochs_are_longer_ones_in_an_estimate(tokenizer: Tokenizer, share: float, epochs: float) -> None:
+    plain, _ = tokenize_pairs(TEXT, tokenizer, None)
+    order = DataOrder(EpochPairs(plain, bidirectional_epochs=2), 60, 1, seed=1)
+    steps = round(share * order.steps_per_epoch(0))
+    assert _epochs_in(steps, order, 2) == pytest.approx(epochs, abs=0.03)

@@ -16,14 +16,15 @@ def data_table(experiment: Experiment) -> list[str]:
     vocabulary = (
         f"{tokenizer.tgt_vocab_size}" if tokenizer.joint else f"{tokenizer.src_vocab_size} + {tokenizer.tgt_vocab_size}"
     )
+    epoch = "the first epoch" if settings.bidirectional_epochs else "an epoch"
     rows = [
         ("training pairs", f"{len(train):,}"),
         *((f"  dropped: {reason}", f"{count:,}") for reason, count in experiment.dropped.items()),
         ("dev pairs", f"{len(corpus.dev):,}"),
         ("test pairs", f"{len(corpus.test):,}"),
         ("vocabulary", vocabulary),
-        ("target tokens per epoch", f"{first.target_tokens():,}"),
-        ("batches per epoch", f"{len(first.batches):,}"),
+        (f"target tokens of {epoch}", f"{first.target_tokens():,}"),
+        (f"batches of {epoch}", f"{len(first.batches):,}"),
         ("real tokens in them", f"{token_share(first.pairs, first.batches):.1%}"),
     ]
     return _aligned(rows)

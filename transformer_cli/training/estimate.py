@@ -59,5 +59,13 @@ def estimate(model: nn.Module, pairs: EpochPairs, settings: TrainConfig, runtime
 def _estimate(order: DataOrder, settings: TrainConfig, seconds: float, speed: float) -> Estimate:
     in_budget = None if settings.max_minutes is None else max(1, int(60 * settings.max_minutes / seconds))
     steps = steps_within(settings, order.steps_per_epoch, in_budget) or 1
-    epochs = min(steps / order.steps_per_epoch(0), settings.max_epochs or math.inf)  # epochs differ by a few steps
+    epochs = min(_epochs_in(steps, order, settings.bidirectional_epochs), settings.max_epochs or math.inf)
     return Estimate(steps, epochs, seconds, speed, steps * seconds / 60)
+
+
+def _epochs_in(steps: int, order: DataOrder, bidirectional_epochs: int) -> float:
+    """Return the epochs that some steps read; epochs of a kind differ by a few steps, which is let pass."""
+    in_long_ones = bidirectional_epochs * order.steps_per_epoch(0)
+    if steps <= in_long_ones:
+        return steps / order.steps_per_epoch(0)
+    return bidirectional_epochs + (steps - in_long_ones) / order.steps_per_epoch(bidirectional_epochs)
