@@ -58,7 +58,7 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
         note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
     tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
     if config.train.subword_sampling and not tokenizer.can_sample():
-        raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="one that has only one way")
+        raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="a model of characters or words")
     train_pairs, dropped = _train_pairs(config, corpus, tokenizer)
     tag = _tag(config, tokenizer, config.data.tgt_lang)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length, tag)
