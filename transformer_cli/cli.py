@@ -97,6 +97,7 @@ def translate(
         str | None, typer.Option("--input", "-i", help="File to translate line by line (.gz too); - is stdin.")
     ] = None,
     output_path: Annotated[str, typer.Option("--output", "-o", help="File to write; - is stdout.")] = "-",
+    to: Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")] = None,
     beam_size: BeamSize = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")] = 1,
     length_penalty: LengthPenalty = None,
@@ -139,6 +140,7 @@ def translate(
             output_format="json" if as_json else output_format.value,
             device=device,
             quiet=quiet,
+            to=to,
         )
     )
 

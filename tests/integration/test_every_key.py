@@ -16,6 +16,7 @@ from toy_language import toy_pairs
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.train import make_trainer
 from transformer_cli.config import AttentionPlaces, Config
+from transformer_cli.config_data import FilterConfig
 from transformer_cli.data.batching import collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.decoding.settings import DecodeSettings
@@ -50,6 +51,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.de").write_text(
             "".join(f"{tgt} ü{i}\n" for i, (_, tgt) in enumerate(part)), encoding="utf-8"
         )
+    (folder / "fr.tsv").write_text("".join(f"one cats {i}\tune chatte {i}\n" for i in range(20)), encoding="utf-8")
+    noise = [("same", "same"), ("one", "ένα"), ("two", "zwei"), ("two", "zwei"), ("three", "a b c d e f g h i j k")]
+    (folder / "noisy.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in noise), encoding="utf-8")
     (folder / "my.yaml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
     return folder
 
@@ -74,8 +78,13 @@ def n_pairs(config: Config, _: Path) -> object:
     return len(experiment(config).train_pairs)
 
 
+def first_epoch(config: Config, _: Path) -> object:
+    pairs = experiment(config).train_pairs.pairs(0)
+    return [[ids.tolist() for ids in side] for side in (pairs.src, pairs.tgt)]
+
+
 def n_batches(config: Config, _: Path) -> object:
-    pairs, train = experiment(config).train_pairs, config.train
+    pairs, train = experiment(config).train_pairs.plain, config.train
     return len(epoch_batches(pairs.src_lengths, pairs.tgt_lengths, train.batch_tokens, seed=train.seed, epoch=0))
 
 
@@ -86,7 +95,7 @@ def weights(config: Config, _: Path) -> object:
 def output(config: Config, _: Path, training: bool = False) -> object:
     made = experiment(config)
     torch.manual_seed(0)
-    batch = collate(made.train_pairs, np.arange(4))
+    batch = collate(made.train_pairs.plain, np.arange(4))
     return made.model.train(training)(batch.src, batch.tgt_in).sum().item()
 
 
@@ -174,6 +183,7 @@ def make_given_runs(folder: Path) -> None:
 
 
 TAUGHT = ["train.teachers=[{folder}/parent/run]", "train.distill=0.5"]
+NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
 #: key, changed value, observable, and settings of both sides where the base recipe hides the effect.
@@ -186,6 +196,12 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.test", "{{src: {folder}/c.en, tgt: {folder}/c.de}}", text, []),
     ("data.dev_size", "3", text, ["data.dev=null"]),
     ("data.max_length", "17", n_pairs, []),
+    ("data.more_targets", "[{{lang: fr, train: {{tsv: {folder}/fr.tsv}}}}]", n_pairs, []),
+    ("data.filter", "{{identical: true, duplicates: true}}", n_pairs, NOISY),
+    ("data.filter.length_ratio", "3", n_pairs, NOISY),
+    ("data.filter.identical", "true", n_pairs, NOISY),
+    ("data.filter.duplicates", "true", n_pairs, NOISY),
+    ("data.filter.wrong_script", "true", n_pairs, NOISY),
     ("tokenizer.model_type", "char", tokenizer, []),
     ("tokenizer.vocab_size", "310", tokenizer, []),
     ("tokenizer.joint", "false", tokenizer, ["model.tie_embeddings=none"]),
@@ -237,6 +253,9 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.distill", "0.9", records("train", "loss"), TAUGHT),
     ("train.checkpointing", "layer", kept_for_backward, []),
     ("train.clip_norm", "0.001", final_weights, []),
+    ("train.subword_sampling", "0.3", first_epoch, []),
+    ("train.sampled_sides", "source", first_epoch, ["train.subword_sampling=0.3"]),
+    ("train.bidirectional_epochs", "1", first_epoch, []),
     ("train.amp", "bf16", records("train", "loss"), []),
     ("train.ema_decay", "0.9", kept_model, []),
     ("train.seed", "2", weights, []),
@@ -262,6 +281,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
 
 def test_no_key_is_forgotten() -> None:
     places = {f"model.attention.{place}" for place in AttentionPlaces.model_fields}
+    places |= {f"data.filter.{name}" for name in FilterConfig.model_fields}
     assert {row[0] for row in ROWS} == {*all_keys(), *places}
 
 

@@ -24,6 +24,7 @@ LAYERS = [
     {"schema"},
     {"recipe"},
     {"config", "runtime", "shipped"},
+    {"config_data"},
     {"errors"},
 ]
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "builders", "constants"}
