@@ -18,6 +18,7 @@ from transformer_cli.commands.options import (
     BatchSize,
     BatchTokens,
     BeamSize,
+    Choose,
     Debug,
     Device,
     Format,
@@ -96,7 +97,7 @@ def translate(
     input_path: Annotated[
         str | None, typer.Option("--input", "-i", help="File to translate line by line (.gz too); - is stdin.")
     ] = None,
-    output_path: Annotated[str, typer.Option("--output", "-o", help="File to write; - is stdout.")] = "-",
+    output_path: Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")] = "-",
     beam_size: BeamSize = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")] = 1,
     length_penalty: LengthPenalty = None,
@@ -212,6 +213,58 @@ def evaluate(
         typer.echo(command.as_json(report))
     else:
         command.render(report, Console())
+
+
+@app.command()
+def augment(
+    runs: Annotated[
+        list[Path], typer.Option("--run", help="Run that translates; repeatable: each proposes translations.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="TSV to write: source, target; .gz is packed.")],
+    mono: Annotated[
+        str | None, typer.Option("--mono", help="Text of the target language, for back-translation; - is stdin.")
+    ] = None,
+    pairs: Annotated[
+        tuple[str, str] | None, typer.Option("--pairs", metavar="SRC TGT", help="Your own pairs, for distillation.")
+    ] = None,
+    tag: Annotated[
+        bool | None, typer.Option("--tag/--no-tag", help="Put <BT> before back-translated sources. (default: tag)")
+    ] = None,
+    choose: Annotated[
+        Choose, typer.Option("--choose", help="Keep the best score, or what is closest to the reference (chrF).")
+    ] = Choose.score,
+    max_ratio: Annotated[
+        float, typer.Option("--max-ratio", min=1, help="Drop pairs with a side so many times as long, in tokens.")
+    ] = 2.0,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    batch_size: BatchSize = None,
+    batch_tokens: BatchTokens = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make more training pairs: back-translate target text, or distil your own pairs."""
+    from transformer_cli.commands import augment as command
+
+    search = {"beam_size": beam_size, "length_penalty": length_penalty}
+    report = command.run_augment(
+        command.AugmentRequest(
+            mono=mono,
+            pairs=pairs,
+            runs=tuple(runs),
+            output=output,
+            search=search | {"batch_size": batch_size, "batch_tokens": batch_tokens},
+            tag=tag,
+            choose=choose.value,
+            max_ratio=max_ratio,
+            device=device,
+            quiet=quiet,
+        )
+    )
+    if as_json:
+        typer.echo(command.as_json(report))
 
 
 @app.command()

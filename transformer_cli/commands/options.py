@@ -15,6 +15,13 @@ class Format(StrEnum):
     jsonl = "jsonl"
 
 
+class Choose(StrEnum):
+    """Which candidate ``augment`` keeps."""
+
+    score = "score"
+    reference = "reference"
+
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="Override a key, e.g. train.lr=3e-4. Repeatable."),
