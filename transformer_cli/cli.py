@@ -18,14 +18,34 @@ from transformer_cli.commands.options import (
     BatchSize,
     BatchTokens,
     BeamSize,
+    Causal,
+    Choice,
     Choose,
     Debug,
     Device,
+    Dtype,
+    Flash,
     Format,
+    HeadDim,
+    Heads,
     LengthPenalty,
+    MaxRatio,
+    MeasuredRecipe,
+    MeasureTraining,
+    Mono,
     Overrides,
+    OwnPairs,
+    PairsOutput,
     Quiet,
+    Repeats,
     Run,
+    Runs,
+    SeqLen,
+    Sequences,
+    Steps,
+    Tag,
+    WeightDropout,
+    refuse_given,
 )
 from transformer_cli.commands.text_arguments import TextCommand
 
@@ -217,25 +237,13 @@ def evaluate(
 
 @app.command()
 def augment(
-    runs: Annotated[
-        list[Path], typer.Option("--run", help="Run that translates; repeatable: each proposes translations.")
-    ],
-    output: Annotated[str, typer.Option("--output", "-o", help="TSV to write: source, target; .gz is packed.")],
-    mono: Annotated[
-        str | None, typer.Option("--mono", help="Text of the target language, for back-translation; - is stdin.")
-    ] = None,
-    pairs: Annotated[
-        tuple[str, str] | None, typer.Option("--pairs", metavar="SRC TGT", help="Your own pairs, for distillation.")
-    ] = None,
-    tag: Annotated[
-        bool | None, typer.Option("--tag/--no-tag", help="Put <BT> before back-translated sources. (default: tag)")
-    ] = None,
-    choose: Annotated[
-        Choose, typer.Option("--choose", help="Keep the best score, or what is closest to the reference (chrF).")
-    ] = Choose.score,
-    max_ratio: Annotated[
-        float, typer.Option("--max-ratio", min=1, help="Drop pairs with a side so many times as long, in tokens.")
-    ] = 2.0,
+    runs: Runs,
+    output: PairsOutput,
+    mono: Mono = None,
+    pairs: OwnPairs = None,
+    tag: Tag = None,
+    choose: Choice = Choose.score,
+    max_ratio: MaxRatio = 2.0,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     batch_size: BatchSize = None,
@@ -269,30 +277,45 @@ def augment(
 
 @app.command()
 def bench(
-    seq_len: Annotated[
-        list[int] | None, typer.Option("--seq-len", min=1, help="Sequence length; repeatable. (default: 512 and 1024)")
-    ] = None,
-    flash: Annotated[bool, typer.Option("--flash", help="Measure torch's flash kernel too.")] = False,
-    heads: Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")] = 8,
-    head_dim: Annotated[int, typer.Option("--head-dim", min=1, help="Width of a head.")] = 64,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Sequences in a batch.")] = 1,
-    dtype: Annotated[
-        str | None,
-        typer.Option("--dtype", help="float32, bfloat16 or float16. (default: float32 on a CPU, else bfloat16)"),
-    ] = None,
-    causal: Annotated[bool, typer.Option("--causal", help="Hide later positions, as in the decoder.")] = False,
-    dropout: Annotated[float, typer.Option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")] = 0.0,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")] = 10,
+    context: typer.Context,
+    seq_len: SeqLen = None,
+    flash: Flash = False,
+    heads: Heads = 8,
+    head_dim: HeadDim = 64,
+    batch: Sequences = 1,
+    dtype: Dtype = None,
+    causal: Causal = False,
+    dropout: WeightDropout = 0.0,
+    repeats: Repeats = 10,
+    train: MeasureTraining = False,
+    config: MeasuredRecipe = None,
+    overrides: Overrides = None,
+    steps: Steps = 10,
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Measure attention: time, memory and error of the naive and the fused kernels."""
+    """Measure attention (time, memory and error of the kernels), or the training step (--train)."""
     from rich.console import Console
 
-    from transformer_cli.commands import bench as command
     from transformer_cli.commands.notes import note_on_stderr
+
+    attention = {"seq_len", "flash", "heads", "head_dim", "batch", "dtype", "causal", "dropout"}
+    unused, where = (attention, "with") if train else ({"config", "overrides", "steps"}, "without")
+    refuse_given(context, unused, f"{where} --train")
+    note = note_on_stderr(quiet or as_json)
+    if train:
+        from transformer_cli.commands import bench_training
+
+        request = bench_training.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
+        steps_report = bench_training.run_training_bench(request, note)
+        if as_json:
+            typer.echo(bench_training.as_json(steps_report))
+        else:
+            bench_training.render(steps_report, Console())
+        return
+    from transformer_cli.commands import bench as command
 
     report = command.run_bench(
         seq_lens=seq_len or command.DEFAULT_LENGTHS,
@@ -305,7 +328,7 @@ def bench(
         dropout=dropout,
         device=device,
         repeats=repeats,
-        note=note_on_stderr(quiet or as_json),
+        note=note,
     )
     if as_json:
         typer.echo(command.as_json(report))
