@@ -14,6 +14,8 @@ import pytest
 from command_line import Tfm
 from toy_language import TINY
 
+from transformer_cli.commands import augment
+
 TFM = [sys.executable, "-m", "transformer_cli"]
 
 
@@ -75,6 +77,18 @@ def test_the_standard_input_and_equal_bytes_of_equal_text(tfm: Tfm, reverse: Pat
     assert tfm("augment", "--mono", mono, "--run", reverse, "-o", first).code == 0
     assert tfm("augment", "--mono", "-", "--run", reverse, "-o", second, stdin=mono.read_bytes()).code == 0
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_progress_is_told_in_between_with_the_total_where_it_is_known(
+    tfm: Tfm, reverse: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(augment, "_TOLD_EVERY", 0.0)
+    monkeypatch.setattr(augment, "WINDOW", 3)
+    arguments = ["augment", "--run", reverse, "-o", tmp_path / "o.tsv", "--mono"]
+    told = tfm(*arguments, mono).err
+    assert "3 of 4 lines read, 2 pairs written" in told
+    assert "4 of 4 lines read, 2 pairs written" in told
+    assert "3 lines read, 2 pairs written" in tfm(*arguments, "-", stdin=mono.read_bytes()).err
 
 
 def test_distillation_writes_real_sources_and_model_translations(

@@ -115,7 +115,7 @@ def largest_difference(
     ]
     worst = max(range(len(losses)), key=lambda i: _apart(*losses[i]))
     difference = _apart(*losses[worst])
-    if not difference <= TOLERANCE:
+    if difference > TOLERANCE:
         raise TfmError(
             "our step and the step of torch's parts do not train the same model: their losses differ",
             where=f"step {worst + 1} of {len(losses)}, without dropout",

@@ -179,9 +179,8 @@ def _check(experiment: Experiment, windows: Sequence[Window], runtime: Runtime) 
     settings = experiment.config.model_copy(
         update={"model": experiment.config.model.model_copy(update={"dropout": 0.0})}
     )
-    model = build_model(settings, experiment.tokenizer)
-    model.load_state_dict(experiment.model.state_dict())
-    sides = _sides(model, settings, replace(runtime, amp_dtype=None))
+    seed_stream(settings.train.seed, "weights")
+    sides = _sides(build_model(settings, experiment.tokenizer), settings, replace(runtime, amp_dtype=None))
     warmup = max(1, settings.train.warmup_steps)
     return largest_difference(*sides, windows, lambda number: settings.train.lr * min(1.0, number / warmup))
 
