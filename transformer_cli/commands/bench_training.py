@@ -31,9 +31,9 @@ from transformer_cli.errors import UserError
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.recipe import load_recipe
-from transformer_cli.runtime import Runtime, seed_stream
+from transformer_cli.runtime import Runtime, seed_stream, stream_seed
 from transformer_cli.training.data_order import DataOrder, Position
-from transformer_cli.training.optimizer import build_optimizer
+from transformer_cli.training.optimizer import build_optimizers
 from transformer_cli.training.update import Updater
 
 Window = list[Batch]
@@ -42,6 +42,15 @@ Window = list[Batch]
 _TINY = ["tokenizer.vocab_size=4000", "model.encoder_layers=4", "model.decoder_layers=4"]
 CHECKED_STEPS = 20
 _PROFILED_STEPS = 3
+#: AdamW, cross-entropy and nothing else.
+_PLAIN: dict[str, Any] = {
+    "optimizer": "adamw",
+    "ema_decay": None,
+    "r_drop": 0.0,
+    "simcut": 0.0,
+    "distill": 0.0,
+    "teachers": [],
+}
 _RATE = 1e-5  # of the timed steps: the time of an update does not depend on it, and nothing can diverge
 #: Said in the report.
 _MEANINGS = {
@@ -93,12 +102,7 @@ def accumulate(updater: Updater, window: Sequence[Batch], key: tuple[Any, ...]) 
         window: batches on the device.
         key: of the random stream of this step.
     """
-    n_tokens = sum(batch.n_tokens for batch in window)
-    losses = []
-    for number, batch in enumerate(window):
-        seed_stream(*key, number)
-        losses.append(updater.backward(batch, n_tokens))
-    return torch.stack(losses).sum()
+    return updater.accumulate(window, [stream_seed(*key, number) for number in range(len(window))])
 
 
 def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None]) -> StepReport:
@@ -158,18 +162,20 @@ def render(report: StepReport, console: Console) -> None:
 
 
 def _config(request: TrainingBenchRequest) -> Config:
-    """Load the recipe, without the moving average: both sides do the same work."""
+    """Load the recipe, without what torch's parts do not have: both sides do the same work."""
     name, overrides = (request.config, []) if request.config is not None else ("base.yaml", _TINY)
-    return load_recipe(name, [*overrides, *request.overrides, "train.ema_decay=null"])
+    config = load_recipe(name, [*overrides, *request.overrides])
+    return config.model_copy(update={"train": config.train.model_copy(update=_PLAIN)})
 
 
 def _windows(experiment: Experiment, count: int, runtime: Runtime) -> list[Window]:
     """Return the first windows of the recipe's data, as batches on the device; short data are gone through again."""
-    settings, pairs = experiment.config.train, experiment.train_pairs
-    order = DataOrder(pairs, settings.batch_tokens, settings.accumulate, settings.seed)
+    settings = experiment.config.train
+    order = DataOrder(experiment.train_pairs, settings.batch_tokens, settings.accumulate, settings.seed)
     at, windows = Position(), []
     for _ in range(count):
-        windows.append([collate(pairs, rows).to(runtime.device) for rows in order.window(at)])
+        window = order.window(at)
+        windows.append([collate(window.pairs, rows).to(runtime.device) for rows in window.batches])
         at = order.after(at)
     return windows
 
@@ -191,7 +197,7 @@ def _sides(model: Transformer, config: Config, runtime: Runtime) -> tuple[OurSte
     twin = TorchTransformer(model, config.model).to(runtime.device)
     theirs = TorchStep(
         twin,
-        build_optimizer(twin, settings.weight_decay),
+        *build_optimizers(twin, settings),
         label_smoothing=settings.label_smoothing,
         clip_norm=settings.clip_norm,
         autocast=runtime.autocast(),
