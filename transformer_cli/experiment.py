@@ -16,6 +16,9 @@ from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
+from transformer_cli.training.ranks import Ranks
+
+Parent = tuple[Transformer, Tokenizer, Config]
 
 #: What a run may change against the one it starts from: the weights are the same whatever these say.
 _FREE_IN_FINE_TUNING = {"dropout", "attention_dropout", "attention"}
@@ -34,26 +37,32 @@ class Experiment:
     model: Transformer
 
 
-def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | None = None) -> Experiment:
+def prepare(
+    config: Config, note: Callable[[str], None], tokenizer: Tokenizer | None = None, ranks: Ranks | None = None
+) -> Experiment:
     """Load the text, train or load the tokenizer, tokenise, and make the model.
 
     Args:
         config: the resolved configuration.
         note: told about warnings.
         tokenizer: that of a run to be continued; None: as the configuration says.
+        ranks: those that train together, all of them here; each prepares, but the tokenizer comes from the main one.
 
     Raises:
         DataError: the text cannot be used, or nothing is left of it.
         RunError: ``train.init_from`` does not fit.
     """
-    corpus = load_corpus(config.data, config.train.seed)
+    ranks = ranks or Ranks()
+    corpus = ranks.together(lambda: load_corpus(config.data, config.train.seed))
+    ranks.refuse_difference("training or dev data", corpus.fingerprint)
     for warning in corpus.notes:
         note(f"warning: {warning}")
-    parent = load_model(config.train.init_from) if config.train.init_from and tokenizer is None else None
-    if parent is not None:
-        _refuse_other_architecture(config, parent[2])
-        note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
-    tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
+    parent = None if tokenizer is not None else ranks.together(lambda: _parent(config, note))
+    made = tokenizer or (parent[1] if parent else ranks.from_main(lambda: _tokenizer(config, corpus, note)))
+    return ranks.together(lambda: _assembled(config, corpus, made, parent))
+
+
+def _assembled(config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None) -> Experiment:
     train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
     dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}
@@ -66,6 +75,15 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
     if parent is not None:
         load_strictly(model, dict(parent[0].named_parameters()), str(config.train.init_from))
     return Experiment(config, corpus, tokenizer, train_pairs, dev_pairs, dropped, model)
+
+
+def _parent(config: Config, note: Callable[[str], None]) -> Parent | None:
+    if config.train.init_from is None:
+        return None
+    parent = load_model(config.train.init_from)
+    _refuse_other_architecture(config, parent[2])
+    note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
+    return parent
 
 
 def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> Tokenizer:

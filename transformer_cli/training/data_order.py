@@ -9,9 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import TokenizedPairs, epoch_batches
 
 Window = list[NDArray[np.int64]]  # batches, each as the indices of its pairs
+
+
+def batches_per_step(settings: TrainConfig, world_size: int) -> int:
+    """Return how many batches make a step, over all ranks; a continued run keeps this number."""
+    return settings.accumulate * world_size
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """When a run is over."""
 
+from collections.abc import Callable
+
 from transformer_cli.config import TrainConfig
 from transformer_cli.training.budget import steps_within
 from transformer_cli.training.data_order import DataOrder
@@ -18,6 +20,15 @@ class Limits:
         """Work out the last step; again when ``max_minutes`` has become a number of steps."""
         self.budget_steps = budget_steps
         self.total_steps = steps_within(self._settings, self._order.steps_per_epoch, budget_steps)
+
+    def warn_about_warmup(self, note: Callable[[str], None]) -> None:
+        """Say so if the run ends before its warm-up."""
+        total, settings = self.total_steps, self._settings
+        if total is not None and settings.warmup_steps > total:
+            note(
+                f"warning: train.warmup_steps {settings.warmup_steps} exceeds the {total} steps of the run: "
+                f"the learning rate never reaches train.lr {settings.lr:g}; lower train.warmup_steps"
+            )
 
     def is_over(self, state: TrainState) -> bool:
         """Return whether any limit is reached."""

@@ -25,10 +25,11 @@ from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFai
 from transformer_cli.runtime import Runtime, seed_stream
 from transformer_cli.training import continuation
 from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
-from transformer_cli.training.data_order import DataOrder, Window
+from transformer_cli.training.data_order import DataOrder, Window, batches_per_step
 from transformer_cli.training.journal import Journal
 from transformer_cli.training.limits import Limits
 from transformer_cli.training.progress import Progress, TrainRecord, ValidationRecord
+from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.schedule import Schedule
 from transformer_cli.training.signals import StopSignals
 from transformer_cli.training.state import Ending, TrainingReport, TrainState
@@ -58,7 +59,7 @@ class Trainer:
             pairs: the training data.
             config: the run's, but for the keys that a continued run may change.
             run: where everything is written.
-            runtime: device and precision.
+            runtime: device and precision, and which of the ranks that train together this is.
             validate: looks at the dev set; given the model and the step.
             progress: is told what happens.
             note: takes warnings.
@@ -71,12 +72,15 @@ class Trainer:
         settings = config.train
         self.config, self.run, self.runtime, self.settings = config, run, runtime, settings
         self._pairs, self._validate_model = pairs, validate
-        self._order = DataOrder(pairs, settings.batch_tokens, settings.accumulate, settings.seed)
+        self._ranks = Ranks(runtime.rank, runtime.world_size)
+        batches = batches_per_step(settings, runtime.world_size)
+        self._order = DataOrder(pairs, settings.batch_tokens, batches, settings.seed)
         self._limits = Limits(settings, self._order)
         self._timer = StepTimer()
         hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
         self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold)
-        self._updater = Updater(model.to(runtime.device).train(), settings, runtime)
+        self._ranks.spread(list(model.to(runtime.device).parameters()))
+        self._updater = Updater(model.train(), settings, runtime)
         self._journal = Journal(run, progress, note)
         self.state = TrainState()
         self._saved: TrainState | None = None  # as of the newest checkpoint
@@ -112,9 +116,9 @@ class Trainer:
         Raises:
             RunError: a key differs that must not, all checkpoints are damaged, or the folder cannot be written.
         """
-        continuation.refuse_changes(self.run, self.config)
+        continuation.refuse_changes(self.run, self.config, self.runtime.world_size)
         continuation.announce_differences(self.run, self.runtime, self._journal.note)
-        found = continuation.last_state(self.run, self._journal.note)
+        found = self._ranks.from_main(lambda: continuation.last_state(self.run, self._journal.note))
         if found is not None:
             self._updater.restore(found)
             self.state = TrainState.restored(found.step, found.counters)
@@ -146,15 +150,15 @@ class Trainer:
             self._save()
 
     def _accumulate(self, window: Window) -> Tensor:
-        """Add up the gradients of a window; return its loss per token."""
+        """Add up the gradients of a window over all ranks; return its loss per token."""
         n_tokens, at = self._order.target_tokens(window), self.state.position
         losses = []
-        for offset, rows in enumerate(window):
-            batch = collate(self._pairs, rows).to(self.runtime.device)
+        for offset in self._ranks.share(len(window)):
+            batch = collate(self._pairs, window[offset]).to(self.runtime.device)
             # Keyed by the place in the data and not by the step: a skipped step reads on without counting.
             seed_stream(self.settings.seed, "dropout", at.epoch, at.batch + offset)
             losses.append(self._updater.backward(batch, n_tokens))
-        return torch.stack(losses).sum()
+        return self._updater.sum_over(self._ranks, torch.stack(losses).sum() if losses else None)
 
     def _skip(self, loss: float, norm: float) -> None:
         """Leave everything as it was but for the place in the data; give up after too many in a row."""
@@ -163,13 +167,14 @@ class Trainer:
             return
         self.state.bad_in_a_row += 1
         if self.state.bad_in_a_row >= self.settings.max_bad_steps:
-            raise TrainingFailed(
+            error = TrainingFailed(
                 f"loss or gradient was not finite {self.state.bad_in_a_row} times in a row",
                 where=f"step {self.state.step + 1}",
                 got=f"loss {loss:g}, gradient norm {norm:g}",
                 hint="lower train.lr, raise train.warmup_steps, set train.clip_norm, or turn train.amp off; "
                 "the last checkpoint is intact",
             )
+            self._ranks.fail(error)
 
     def _count(self, window: Window, loss: float, seconds: float) -> None:
         tokens = self._order.target_tokens(window)
@@ -180,18 +185,22 @@ class Trainer:
     def _fix_time_budget(self) -> None:
         """Turn ``max_minutes`` into steps, once, as soon as enough steps were timed, and store the number at once."""
         minutes = self.settings.max_minutes
-        if minutes is None or self._limits.budget_steps is not None or not self._timer.is_ready(60 * minutes):
+        if minutes is None or self._limits.budget_steps is not None:
+            return
+        if not self._ranks.broadcast(self._timer.is_ready(60 * minutes)):  # the main rank's clock counts
             return
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
         left, validation = 60 * minutes - self._journal.elapsed, self._journal.elapsed - before
         step_seconds = self._timer.seconds_per_token() * self._order.mean_padded_tokens(self.state.epoch)
-        steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
+        steps = self._ranks.broadcast(
+            steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
+        )
         self._limits.settle(steps)
         time_budget = {"minutes": minutes, "steps": steps}
         self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
         self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps")
-        self._warn_about_warmup()
+        self._limits.warn_about_warmup(self._journal.note)
 
     def _log(self, rate: float, norm: float | None) -> None:
         state, total = self.state, self._limits.total_steps
@@ -212,7 +221,7 @@ class Trainer:
 
     def _look_at_dev_set(self) -> Validation:
         try:
-            return self._validate_model(self._updater.model, self.state.step)
+            return self._ranks.from_main(lambda: self._validate_model(self._updater.model, self.state.step))
         finally:
             self._updater.model.train()
 
@@ -245,7 +254,7 @@ class Trainer:
 
     def _begin(self) -> None:
         total, then = self._limits.total_steps, self.run.info.get("total_steps")
-        self._warn_about_warmup()
+        self._limits.warn_about_warmup(self._journal.note)
         if self.settings.schedule != "inverse_sqrt" and self.state.step and total != then:
             self._journal.note(
                 f"the {self.settings.schedule} schedule now ends at step {total} instead of {then}: "
@@ -253,32 +262,23 @@ class Trainer:
             )
         if self.settings.amp == "auto" and self.runtime.amp_dtype is None:
             self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
-        self.run.update_info({"status": "training", "total_steps": total, "runtime": self.runtime.describe()})
+        batches = batches_per_step(self.settings, self.runtime.world_size)
+        known = {"runtime": self.runtime.describe(), "batches_per_step": batches}
+        self.run.update_info({"status": "training", "total_steps": total, **known})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
         is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None
         self._journal.started(self.state.step, total if is_known else None)
 
-    def _warn_about_warmup(self) -> None:
-        total = self._limits.total_steps
-        if total is not None and self.settings.warmup_steps > total:
-            self._journal.note(
-                f"warning: train.warmup_steps {self.settings.warmup_steps} exceeds the {total} steps of the run: "
-                f"the learning rate never reaches train.lr {self.settings.lr:g}; lower train.warmup_steps"
-            )
-
     def _stop_if_asked(self, signals: StopSignals) -> None:
-        if signals.received is not None:
+        if received := self._ranks.largest(signals.received or 0):
             if self.state.best is None:  # not validated yet: something to translate with is better than nothing
                 with self._updater.averaged():
                     self.run.save_model(self._updater.weights())
             self._save("interrupted")
-            name = signal.Signals(signals.received).name
-            raise Interrupted(
-                f"stopped by {name} after step {self.state.step}; the state is saved",
-                signals.received,
-                hint=f"continue with: tfm train --resume --run {shlex.quote(str(self.run.path))}",
-            )
+            text = f"stopped by {signal.Signals(received).name} after step {self.state.step}; the state is saved"
+            hint = f"continue with: tfm train --resume --run {shlex.quote(str(self.run.path))}"
+            self._ranks.fail(Interrupted(text, received, hint=hint))
 
     def _finish(self) -> TrainingReport:
         """Do what the last step owes: a log record, a validation, a checkpoint."""

@@ -20,6 +20,7 @@ from transformer_cli.runtime import Runtime
 from transformer_cli.training import optimizer as adamw
 from transformer_cli.training.ema import Ema
 from transformer_cli.training.loss import summed_loss
+from transformer_cli.training.ranks import Ranks
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -50,6 +51,20 @@ class Updater:
             loss = summed_loss(logits, batch.tgt_out, self._config.label_smoothing) / window_tokens
             torch.autograd.backward(self.scaler.scale(loss))
         return loss.detach()
+
+    def sum_over(self, ranks: Ranks, loss: Tensor | None) -> Tensor:
+        """Add up the gradients of a window over all ranks, before anything looks at them; return its loss.
+
+        Args:
+            ranks: all of them are here.
+            loss: this rank's share; None if it had no batch, so that its gradients are zero.
+        """
+        if loss is None:
+            loss = next(self.model.parameters()).new_zeros(())
+            self.scaler.scale(loss)  # makes its scale, as the first backward pass would
+        if ranks.world_size > 1:
+            ranks.all_reduce_sum([loss, *adamw.all_gradients(self.model)])
+        return loss
 
     def unscale_and_clip(self) -> Tensor:
         """Return the norm that the true gradients had before clipping; it stays on the device."""
