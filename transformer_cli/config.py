@@ -80,6 +80,10 @@ class DataConfig(Section):
     max_length: Annotated[int, Field(ge=2, le=100_000)] = Field(
         128, description="longest side in subword tokens, with </s>"
     )
+    memory: Literal["auto", "ram", "disk"] = Field(
+        "auto",
+        description="where training pairs lie; auto: on disk above 200 MB of text, if there is a dev",
+    )
 
     @model_validator(mode="after")
     def _where_from(self) -> "DataConfig":
@@ -87,6 +91,10 @@ class DataConfig(Section):
             raise ValueError("needs exactly one of corpus and train")
         if self.corpus and (self.dev or self.test):
             raise ValueError("corpus brings its own dev and test: remove dev/test or give train instead of corpus")
+        if self.memory == "disk" and (self.train is None or self.train.kind == "hub"):
+            raise ValueError("memory: disk needs train as files: src and tgt, tsv or jsonl")
+        if self.memory == "disk" and self.dev is None:
+            raise ValueError("memory: disk needs dev: none is split off from pairs that do not fit into memory")
         known = {"en", "de", "zh"}
         if self.corpus and (not {self.src_lang, self.tgt_lang} <= known or self.src_lang == self.tgt_lang):
             pair = f"{self.src_lang} and {self.tgt_lang}"
@@ -257,4 +265,5 @@ RESUMABLE = frozenset(
     + [f"train.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "stop_metric", "max_bad_steps")]
     + [f"train.{key}" for key in ("validate_every", "validate_beam_size", "save_every", "log_every")]
     + [f"train.{key}" for key in ("keep_last", "keep_best")]
+    + ["data.memory"]
 )

@@ -5,13 +5,19 @@ Used by training and by ``--dry-run``. What is done with it (steps, files) is no
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
+
+import numpy as np
 
 from transformer_cli.checkpoint import build_model, load_model
 from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
+from transformer_cli.data.mapped_pairs import map_pairs
+from transformer_cli.data.mapped_text import MappedText
+from transformer_cli.data.pairs import ParallelText, SentencePairs
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
@@ -20,6 +26,8 @@ from transformer_cli.training.ranks import Ranks
 
 Parent = tuple[Transformer, Tokenizer, Config]
 
+#: The tokenizer's trainer holds its sentences in memory, and more of them change its pieces little.
+TOKENIZER_SENTENCES = 1_000_000
 #: What a run may change against the one it starts from: the weights are the same whatever these say.
 _FREE_IN_FINE_TUNING = {"dropout", "attention_dropout", "attention"}
 
@@ -63,10 +71,10 @@ def prepare(
 
 
 def _assembled(config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None) -> Experiment:
-    train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
+    train_pairs, too_long = _tokenized(corpus.train, tokenizer, config.data.max_length)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
     dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}
-    if not len(train_pairs.src):
+    if not len(train_pairs):
         raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
     if not len(dev_pairs.src):
         raise DataError("every dev pair is longer than data.max_length", got=config.data.max_length)
@@ -91,7 +99,25 @@ def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> T
         raise DataError(
             "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
         )
-    return train_tokenizer(config.tokenizer, corpus.train.src, corpus.train.tgt, note)
+    learned_from = sample(corpus.train, TOKENIZER_SENTENCES // 2, config.train.seed)
+    if len(learned_from) < len(corpus.train):
+        note(f"the tokenizer learns from {len(learned_from):,} of {len(corpus.train):,} pairs, drawn by train.seed")
+    return train_tokenizer(config.tokenizer, learned_from.src, learned_from.tgt, note)
+
+
+def sample(text: SentencePairs, size: int, seed: int) -> SentencePairs:
+    """Return at most ``size`` pairs in their order, drawn by a seed; all of them if there are no more."""
+    if len(text) <= size:
+        return text
+    chosen = np.zeros(len(text), bool)
+    chosen[np.random.default_rng([seed, size]).choice(len(text), size, replace=False, shuffle=False)] = True
+    return ParallelText(*(list(compress(side, chosen)) for side in (text.src, text.tgt)))
+
+
+def _tokenized(text: ParallelText | MappedText, tokenizer: Tokenizer, max_length: int) -> tuple[TokenizedPairs, int]:
+    if isinstance(text, MappedText):
+        return map_pairs(text, tokenizer, max_length)
+    return tokenize_pairs(text, tokenizer, max_length)
 
 
 def _told(dropped: dict[str, int]) -> str:

@@ -65,6 +65,10 @@ def experiment(config: Config) -> Experiment:
     return prepare(config, lambda note: None)
 
 
+def kind_of_pairs(config: Config, _: Path) -> object:
+    return type(experiment(config).train_pairs).__name__
+
+
 def tokenizer(config: Config, _: Path) -> object:
     return experiment(config).tokenizer.sha256
 
@@ -168,6 +172,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.test", "{{src: {folder}/c.en, tgt: {folder}/c.de}}", text, []),
     ("data.dev_size", "3", text, ["data.dev=null"]),
     ("data.max_length", "17", n_pairs, []),
+    ("data.memory", "disk", kind_of_pairs, []),
     ("tokenizer.model_type", "char", tokenizer, []),
     ("tokenizer.vocab_size", "310", tokenizer, []),
     ("tokenizer.joint", "false", tokenizer, ["model.tie_embeddings=none"]),

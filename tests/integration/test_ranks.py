@@ -1,5 +1,7 @@
 """Several processes train one model: the same steps as one process, the same end for all, one that writes."""
 
+from itertools import chain
+
 import pytest
 import torch
 from ranked_run import Death, Poison, PoisonForGood, Scene, Signal, run_ranks
@@ -149,7 +151,7 @@ def test_another_number_of_ranks_continues_a_run_whose_steps_stay_the_same(tmp_p
 def test_every_batch_of_a_window_belongs_to_one_rank():
     for count in range(7):
         shares = [list(Ranks(rank, 3).share(count)) for rank in range(3)]
-        assert sorted(sum(shares, [])) == list(range(count))
+        assert sorted(chain.from_iterable(shares)) == list(range(count))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 

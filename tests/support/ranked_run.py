@@ -107,7 +107,10 @@ def _train(place: RankPlace, port: int, path: Path, scene: Scene, config: Config
             finally:
                 state = trainer.state.copy()
                 found |= {"step": state.step, "skipped": state.skipped, "best": state.best, "loss": state.interval_loss}
-                found |= {"total": trainer._limits.total_steps, "validated": len(trainer._journal._listeners[0].validations)}
+                found |= {
+                    "total": trainer._limits.total_steps,
+                    "validated": len(trainer._journal._listeners[0].validations),
+                }
                 found["weights"] = trainer._updater.weights()
                 found["ema"] = trainer._updater.ema.shadow if trainer._updater.ema else {}
     except BaseException as error:

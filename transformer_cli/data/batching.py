@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_cli.data.corpus import ParallelText
+from transformer_cli.data.pairs import SentencePairs
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
 
 Ids = np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -24,8 +24,8 @@ _CHUNK = 20_000  # lines tokenised at a time: Python lists of ids take 20 times 
 class TokenizedPairs:
     """Ids of aligned sentences, int32; both sides end with EOS, the target has no BOS yet."""
 
-    src: list[Ids]
-    tgt: list[Ids]
+    src: Sequence[Ids]
+    tgt: Sequence[Ids]
 
     def __len__(self) -> int:
         return len(self.src)
@@ -56,7 +56,7 @@ class Batch:
         return Batch(src, tgt_in, tgt_out, self.n_tokens)
 
 
-def tokenize_pairs(text: ParallelText, tokenizer: Tokenizer, max_length: int | None) -> tuple[TokenizedPairs, int]:
+def tokenize_pairs(text: SentencePairs, tokenizer: Tokenizer, max_length: int | None) -> tuple[TokenizedPairs, int]:
     """Tokenise pairs and drop those that are too long; nothing is ever cut.
 
     Args:
