@@ -82,9 +82,13 @@ def run_ranks(path: Path, scene: Scene, config: Config | None = None) -> list[di
     processes = [context.Process(target=_train, args=(place, port, *arguments), daemon=True) for place in places]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join(100)
-        assert process.exitcode is not None, "a rank hangs"
+    try:
+        for process in processes:
+            process.join(60)
+            assert process.exitcode is not None, "a rank hangs"
+    finally:
+        for process in processes:
+            process.kill()  # one that waits for another hears no gentler signal
     return [_outcome(path, rank) | {"code": process.exitcode} for rank, process in enumerate(processes)]
 
 
