@@ -39,6 +39,11 @@ _ODD_PAIRS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
 @dataclass(frozen=True)
 class OddCorpus:
     """Two aligned files with a BOM and no newline at the end; the source has CRLF line ends, the target LF."""

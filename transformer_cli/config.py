@@ -35,6 +35,10 @@ class DataConfig(Section):
     max_length: Annotated[int, Field(ge=2, le=100_000)] = Field(
         128, description="longest side in subword tokens, with </s>"
     )
+    memory: Literal["auto", "ram", "disk"] = Field(
+        "auto",
+        description="where training pairs lie; auto: on disk above 200 MB of text, if there is a dev",
+    )
     more_targets: tuple[MoreTarget, ...] = Field(
         (), description="other target languages of the same model, each chosen by a tag in front of the source"
     )
@@ -50,6 +54,18 @@ class DataConfig(Section):
         if self.corpus and (not {self.src_lang, self.tgt_lang} <= known or self.src_lang == self.tgt_lang):
             pair = f"{self.src_lang} and {self.tgt_lang}"
             raise ValueError(f"corpus phrasebook has {', '.join(sorted(known))}: choose two of them, got {pair}")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_on_disk(self) -> "DataConfig":
+        if self.memory != "disk":
+            return self
+        if self.train is None or self.train.kind == "hub":
+            raise ValueError("memory: disk needs train as files: src and tgt, tsv or jsonl")
+        if self.dev is None:
+            raise ValueError("memory: disk needs dev: none is split off from pairs that do not fit into memory")
+        if self.needs_ram:
+            raise ValueError(f"memory: disk and {' and '.join(self.needs_ram)} exclude each other: use memory: ram")
         return self
 
     @model_validator(mode="after")
@@ -69,6 +85,16 @@ class DataConfig(Section):
     def tagged_targets(self) -> list[str]:
         """The languages that have a tag: all targets, if there are several."""
         return self.targets if self.more_targets else []
+
+    @property
+    def needs_ram(self) -> list[str]:
+        """What here works only on training text in memory, by key."""
+        needed = {
+            "data.dev null (a part of train)": self.corpus is None and self.dev is None,
+            "data.more_targets": bool(self.more_targets),
+            "data.filter.duplicates": self.filter.duplicates,
+        }
+        return [key for key, is_needed in needed.items() if is_needed]
 
 
 class TokenizerConfig(Section):
@@ -297,6 +323,15 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _text_is_where_it_is_read(self) -> "Config":
+        if self.data.memory == "disk" and self.train.subword_sampling:
+            raise ValueError(
+                "data.memory: disk and train.subword_sampling, which cuts the text anew for every epoch, "
+                "exclude each other: use data.memory: ram"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _tags_name_the_target(self) -> "Config":
         if self.train.bidirectional_epochs and self.data.more_targets:
             raise ValueError(
@@ -326,4 +361,5 @@ RESUMABLE = frozenset(
     + [f"train.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "stop_metric", "max_bad_steps")]
     + [f"train.{key}" for key in ("validate_every", "validate_beam_size", "save_every", "log_every")]
     + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best", "checkpointing")]
+    + ["data.memory"]
 )

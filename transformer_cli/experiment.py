@@ -5,22 +5,33 @@ Used by training and by ``--dry-run``. What is done with it (steps, files) is no
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
+
+import numpy as np
 
 from transformer_cli.checkpoint import build_model, load_model
 from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import Config
-from transformer_cli.data.batching import TokenizedPairs, fitting, tokenize_pairs
+from transformer_cli.data.batching import Indices, TokenizedPairs, fitting, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.filters import of_like_length
+from transformer_cli.data.mapped_pairs import map_pairs
+from transformer_cli.data.mapped_text import MappedText
+from transformer_cli.data.pairs import ParallelText, SentencePairs
 from transformer_cli.data.sampling import SubwordSampler
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
+from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.teachers import check_teachers
 
+Parent = tuple[Transformer, Tokenizer, Config]
+
+#: The tokenizer's trainer holds its sentences in memory, and more of them change its pieces little.
+TOKENIZER_SENTENCES = 1_000_000
 #: What a run may change against the one it starts from: the weights are the same whatever these say.
 _FREE_IN_FINE_TUNING = {"attention", "attention_dropout", "dropout", "word_dropout"} | {
     f"{place}_dropout" for place in ("embedding", "residual", "feed_forward")
@@ -40,26 +51,33 @@ class Experiment:
     model: Transformer
 
 
-def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | None = None) -> Experiment:
+def prepare(
+    config: Config, note: Callable[[str], None], tokenizer: Tokenizer | None = None, ranks: Ranks | None = None
+) -> Experiment:
     """Load the text, train or load the tokenizer, tokenise, and make the model.
 
     Args:
         config: the resolved configuration.
         note: told about warnings.
         tokenizer: that of a run to be continued; None: as the configuration says.
+        ranks: those that train together, all of them here; each prepares, but the tokenizer comes from the main one.
 
     Raises:
         DataError: the text cannot be used, or nothing is left of it.
         RunError: ``train.init_from`` or one of ``train.teachers`` does not fit.
     """
-    corpus = load_corpus(config.data, config.train.seed)
+    ranks = ranks or Ranks()
+    needs_ram = ["train.subword_sampling"] if config.train.subword_sampling else []
+    corpus = ranks.together(lambda: load_corpus(config.data, config.train.seed, needs_ram))
+    ranks.refuse_difference("training or dev data", corpus.fingerprint)
     for warning in corpus.notes:
         note(f"warning: {warning}")
-    parent = load_model(config.train.init_from) if config.train.init_from and tokenizer is None else None
-    if parent is not None:
-        _refuse_other_architecture(config, parent[2])
-        note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
-    tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
+    parent = None if tokenizer is not None else ranks.together(lambda: _parent(config, note))
+    made = tokenizer or (parent[1] if parent else ranks.from_main(lambda: _tokenizer(config, corpus, note)))
+    return ranks.together(lambda: _assembled(config, corpus, made, parent))
+
+
+def _assembled(config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None) -> Experiment:
     if config.train.subword_sampling and not tokenizer.can_sample():
         raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="a model of characters or words")
     check_teachers(config, tokenizer)
@@ -77,29 +95,45 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
     return Experiment(config, corpus, tokenizer, train_pairs, dev_pairs, dropped, model)
 
 
+def _parent(config: Config, note: Callable[[str], None]) -> Parent | None:
+    if config.train.init_from is None:
+        return None
+    parent = load_model(config.train.init_from)
+    _refuse_other_architecture(config, parent[2])
+    note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
+    return parent
+
+
 def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> Tokenizer:
     if not len(corpus.train):
         raise DataError(
             "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
         )
-    text = corpus.all_train
-    return train_tokenizer(config.tokenizer, text.src, text.tgt, note, config.data.tagged_targets)
+    learned_from = sample(corpus.all_train, TOKENIZER_SENTENCES // 2, config.train.seed)
+    if len(learned_from) < len(corpus.all_train):
+        note(f"the tokenizer learns from {len(learned_from):,} of {len(corpus.all_train):,} pairs, drawn by train.seed")
+    return train_tokenizer(config.tokenizer, learned_from.src, learned_from.tgt, note, config.data.tagged_targets)
+
+
+def sample(text: SentencePairs, size: int, seed: int) -> SentencePairs:
+    """Return at most ``size`` pairs in their order, drawn by a seed; all of them if there are no more."""
+    if len(text) <= size:
+        return text
+    chosen = np.zeros(len(text), bool)
+    chosen[np.random.default_rng([seed, size]).choice(len(text), size, replace=False, shuffle=False)] = True
+    return ParallelText(*(list(compress(side, chosen)) for side in (text.src, text.tgt)))
 
 
 def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[EpochPairs, dict[str, int]]:
     """Tokenise, drop what is too long, and say what each epoch makes of the rest."""
-    data, train = config.data, config.train
-    everything, _ = tokenize_pairs(corpus.train, tokenizer, None, _tag(config, tokenizer, data.tgt_lang))
-    for language, pairs in corpus.more.items():
-        everything += tokenize_pairs(pairs, tokenizer, None, _tag(config, tokenizer, language))[0]
-    kept = fitting(everything, data.max_length)
-    dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(everything) - len(kept)}
-    plain = everything.select(kept)
+    data, train, text = config.data, config.train, corpus.all_train
+    plain, kept = _short_pairs(config, corpus, tokenizer)
+    dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(text) - len(plain)}
     if (ratio := data.filter.length_ratio) is not None:
         alike = of_like_length(plain.src_lengths, plain.tgt_lengths, ratio)
         dropped[f"lengths differ by more than data.filter.length_ratio {ratio:g}"] = len(plain) - len(alike)
-        plain, kept = plain.select(alike), [kept[i] for i in alike]
-    if train.subword_sampling == 0.0:
+        plain, kept = plain.select(alike), kept[alike]
+    if train.subword_sampling == 0.0 or isinstance(text, MappedText):
         return EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs), dropped
     sampler = SubwordSampler(
         tokenizer,
@@ -110,9 +144,22 @@ def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[
         max_length=data.max_length,
         n_tags=1 if data.more_targets else 0,
     )
-    text = corpus.all_train.select(kept)
+    text = text.select(kept.tolist())
     reading = EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs, text=text, sampler=sampler)
     return reading, dropped
+
+
+def _short_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[TokenizedPairs, Indices]:
+    """Return the tokenised pairs that are short enough, and their places in the text."""
+    data = config.data
+    if isinstance(corpus.train, MappedText):
+        mapped, _ = map_pairs(corpus.train, tokenizer, data.max_length)
+        return mapped, np.arange(len(mapped))
+    everything, _ = tokenize_pairs(corpus.train, tokenizer, None, _tag(config, tokenizer, data.tgt_lang))
+    for language, pairs in corpus.more.items():
+        everything += tokenize_pairs(pairs, tokenizer, None, _tag(config, tokenizer, language))[0]
+    kept = fitting(everything, data.max_length)
+    return everything.select(kept), kept
 
 
 def _tag(config: Config, tokenizer: Tokenizer, language: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Device, precision, threads and random streams: resolved once, passed down."""
+"""Device, precision, threads, ranks and random streams: resolved once, passed down."""
 
 import ctypes
 import hashlib
@@ -15,26 +15,69 @@ Amp = Literal["auto", "off", "bf16", "fp16"]
 
 
 @dataclass(frozen=True)
+class RankPlace:
+    """Which of the processes of one training this is."""
+
+    rank: int = 0  # among all
+    world_size: int = 1
+    local_rank: int = 0  # among those on this machine: the number of its GPU
+
+    @classmethod
+    def from_environment(cls) -> "RankPlace":
+        """Read what ``torchrun`` sets: ``RANK``, ``WORLD_SIZE`` and ``LOCAL_RANK``; without them a process is alone.
+
+        Raises:
+            UserError: the variables are no numbers, or contradict each other.
+        """
+        names = ("WORLD_SIZE", "RANK", "LOCAL_RANK")
+        given = {name: os.environ[name] for name in names if os.environ.get(name)}
+        try:
+            world_size = int(given.get("WORLD_SIZE", "1"))
+            if world_size == 1:
+                return cls()
+            rank = int(given["RANK"])
+            local_rank = int(given.get("LOCAL_RANK", rank))
+        except (ValueError, KeyError):
+            world_size, rank, local_rank = 0, 0, 0
+        if not (0 <= rank < world_size and local_rank >= 0):
+            raise UserError(
+                "the environment does not say which process this is",
+                got=" ".join(f"{name}={value}" for name, value in given.items()),
+                expected="WORLD_SIZE, 0 <= RANK < WORLD_SIZE and LOCAL_RANK, as torchrun sets them",
+                hint="for a single process unset them",
+            )
+        return cls(rank, world_size, local_rank)
+
+
+@dataclass(frozen=True)
 class Runtime:
     """Where and in which precision a computation runs."""
 
     device: torch.device
     amp_dtype: torch.dtype | None  # None: everything in float32
     threads: int
+    rank: int = 0  # among the processes that train together
+    world_size: int = 1
 
     @classmethod
-    def resolve(cls, device: str = "auto", amp: Amp = "off") -> "Runtime":
+    def resolve(cls, device: str = "auto", amp: Amp = "off", place: RankPlace | None = None) -> "Runtime":
         """Choose device and precision.
 
         Args:
             device: ``auto`` (CUDA if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
             amp: ``bf16``, ``fp16``, ``off``; ``auto`` is bf16 on a GPU that has it natively, else off.
+            place: of a process that trains with others: each has the GPU of its local rank; None: alone.
 
         Raises:
             UserError: the device does not exist here.
         """
+        place = place or RankPlace()
         chosen = _device(device)
-        return cls(chosen, _amp_dtype(chosen, amp), torch.get_num_threads())
+        if chosen.type == "cuda" and place.world_size > 1:
+            if chosen.index is not None:
+                raise UserError(f"{place.world_size} processes cannot share {device}", hint="use --device cuda")
+            chosen = _device(f"cuda:{place.local_rank}")
+        return cls(chosen, _amp_dtype(chosen, amp), torch.get_num_threads(), place.rank, place.world_size)
 
     def autocast(self) -> torch.autocast:
         """Return the context of the forward pass; does nothing when precision is float32."""
@@ -48,6 +91,7 @@ class Runtime:
             "device": torch.cuda.get_device_name(self.device) if on_gpu else _cpu_name(),
             "amp": str(self.amp_dtype).removeprefix("torch.") if self.amp_dtype else "off",
             "threads": self.threads,
+            "world_size": self.world_size,
             "torch": torch.__version__,
             "python": platform.python_version(),
         }

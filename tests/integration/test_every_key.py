@@ -70,6 +70,10 @@ def experiment(config: Config) -> Experiment:
     return prepare(config, lambda note: None)
 
 
+def kind_of_pairs(config: Config, _: Path) -> object:
+    return type(experiment(config).train_pairs.plain).__name__
+
+
 def tokenizer(config: Config, _: Path) -> object:
     return experiment(config).tokenizer.sha256
 
@@ -196,6 +200,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.test", "{{src: {folder}/c.en, tgt: {folder}/c.de}}", text, []),
     ("data.dev_size", "3", text, ["data.dev=null"]),
     ("data.max_length", "17", n_pairs, []),
+    ("data.memory", "disk", kind_of_pairs, []),
     ("data.more_targets", "[{{lang: fr, train: {{tsv: {folder}/fr.tsv}}}}]", n_pairs, []),
     ("data.filter", "{{identical: true, duplicates: true}}", n_pairs, NOISY),
     ("data.filter.length_ratio", "3", n_pairs, NOISY),

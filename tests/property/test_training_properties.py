@@ -63,7 +63,8 @@ def test_micro_batches_are_one_batch(kind, monkeypatch, sizes, seed):
 
     def gradient(windows):
         updater = Updater(copy.deepcopy(model), config.train, runtime())
-        loss = updater.accumulate([collate(pairs, rows) for rows in windows], range(len(windows)))
+        batches = [collate(pairs, rows) for rows in windows]
+        loss = updater.accumulate(batches, range(len(batches)), sum(batch.n_tokens for batch in batches))
         return loss, gradients(updater.model)
 
     starts = [sum(sizes[:i]) for i in range(len(sizes))]

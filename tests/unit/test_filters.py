@@ -100,9 +100,9 @@ def test_every_script_is_the_name_of_letters() -> None:
 
 def test_like_length_counts_the_longer_side_against_the_shorter() -> None:
     src, tgt = np.array([[2, 6, 2, 7, 3], [6, 2, 7, 2, 3]], dtype=np.int32)
-    assert of_like_length(src, tgt, 3) == [0, 1, 4]
-    assert of_like_length(src, tgt, 3.5) == [0, 1, 2, 3, 4]
-    assert of_like_length(src, tgt, 1) == [4]
+    assert of_like_length(src, tgt, 3).tolist() == [0, 1, 4]
+    assert of_like_length(src, tgt, 3.5).tolist() == [0, 1, 2, 3, 4]
+    assert of_like_length(src, tgt, 1).tolist() == [4]
 
 
 def test_a_filter_that_leaves_nothing_says_what_it_took(tmp_path) -> None:

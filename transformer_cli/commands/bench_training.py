@@ -102,7 +102,8 @@ def accumulate(updater: Updater, window: Sequence[Batch], key: tuple[Any, ...]) 
         window: batches on the device.
         key: of the random stream of this step.
     """
-    return updater.accumulate(window, [stream_seed(*key, number) for number in range(len(window))])
+    seeds = [stream_seed(*key, number) for number in range(len(window))]
+    return updater.accumulate(window, seeds, sum(batch.n_tokens for batch in window))
 
 
 def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None]) -> StepReport:

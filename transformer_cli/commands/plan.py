@@ -9,7 +9,7 @@ from transformer_cli.commands.train import TrainRequest, requested_config
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import parameter_table
 from transformer_cli.recipe import to_yaml
-from transformer_cli.runtime import Runtime
+from transformer_cli.runtime import RankPlace, Runtime
 from transformer_cli.training.estimate import Estimate, estimate
 
 
@@ -28,6 +28,8 @@ def plan_training(request: TrainRequest) -> Plan:
     Raises:
         UserError: the recipe or the data cannot be used.
     """
+    if RankPlace.from_environment().rank > 0:
+        raise SystemExit(0)  # one plan is enough; it is that of a single process
     config = requested_config(request)
     runtime = Runtime.resolve(request.device, config.train.amp)
     experiment = prepare(config, note_on_stderr(request.quiet))

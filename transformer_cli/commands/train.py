@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from transformer_cli.checkpoint import RunFolder
+from transformer_cli.checkpoint.follower import FollowedRun
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.provenance import origin
 from transformer_cli.commands.run_choice import newest_started_run
@@ -21,9 +22,11 @@ from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.attention import flash_refusal
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.recipe import load_recipe
-from transformer_cli.runtime import Runtime, keep_freed_memory
+from transformer_cli.runtime import RankPlace, Runtime, keep_freed_memory
 from transformer_cli.training.continuation import refuse_changes
+from transformer_cli.training.data_order import batches_per_step
 from transformer_cli.training.progress import PlainProgress, Progress, RichProgress
+from transformer_cli.training.ranks import Ranks, joined
 from transformer_cli.training.state import TrainingReport
 from transformer_cli.training.trainer import Trainer
 
@@ -42,7 +45,7 @@ class TrainRequest:
 
 
 def run_training(request: TrainRequest) -> TrainingReport:
-    """Train a new run, or continue one, to its end.
+    """Train a new run, or continue one, to its end; alone, or as one of the processes that ``torchrun`` started.
 
     Raises:
         UserError: the request, the recipe, the data or the run folder cannot be used.
@@ -51,13 +54,17 @@ def run_training(request: TrainRequest) -> TrainingReport:
     """
     if request.resume and request.overwrite:
         raise ConfigError("--resume and --overwrite exclude each other")
-    note = note_on_stderr(request.quiet)
     keep_freed_memory()
-    return _continue(request, note) if request.resume else _start(request, note)
+    place = RankPlace.from_environment()
+    with joined(place) as ranks:
+        quiet = replace(request, quiet=request.quiet or not ranks.is_main)
+        return _continue(quiet, place, ranks) if request.resume else _start(quiet, place, ranks)
 
 
 def print_report(report: TrainingReport, as_json: bool) -> None:
-    """Print how the run ended, and what to do with it."""
+    """Print how the run ended, and what to do with it; of several ranks the main one does."""
+    if RankPlace.from_environment().rank > 0:
+        return
     if as_json:
         print(json.dumps(asdict(report) | {"run": str(report.run)}, ensure_ascii=False))
         return
@@ -72,34 +79,55 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     print(f"run: {report.run}")
 
 
-def _start(request: TrainRequest, note: Note) -> TrainingReport:
-    config = requested_config(request)
-    path = request.run or _new_run(str(request.config))
-    RunFolder.refuse_existing(path, request.overwrite)  # now, not after the minutes that preparing may take
-    runtime = Runtime.resolve(request.device, config.train.amp)
-    experiment = prepare(config, note)
+def _start(request: TrainRequest, place: RankPlace, ranks: Ranks) -> TrainingReport:
+    note = note_on_stderr(request.quiet)
+    config = ranks.from_main(lambda: requested_config(request))
+    path = ranks.from_main(lambda: _free_place(request))
+    runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
+    experiment = prepare(config, note, ranks=ranks)
     tell(experiment, runtime, note)
-    info = origin(str(request.config), experiment.corpus.fingerprint)
-    run = RunFolder.create(path, config, experiment.tokenizer, info, overwrite=request.overwrite)
+
+    def create() -> RunFolder:
+        info = origin(str(request.config), experiment.corpus.fingerprint)
+        info["batches_per_step"] = batches_per_step(config.train, ranks.world_size)
+        return RunFolder.create(path, config, experiment.tokenizer, info, overwrite=request.overwrite)
+
+    run = _shared(ranks.from_main(create), ranks)
     note(f"run folder: {path}")
     with run.lock():
         return make_trainer(experiment, run, runtime, request.quiet).train()
 
 
-def _continue(request: TrainRequest, note: Note) -> TrainingReport:
-    run = RunFolder.open(request.run or newest_started_run())
-    config = load_recipe(request.config or str(run.path / "config.yaml"), request.overrides)
-    refuse_changes(run, config)
-    runtime = Runtime.resolve(request.device, config.train.amp)
+def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks) -> TrainingReport:
+    note = note_on_stderr(request.quiet)
+    run = _shared(ranks.from_main(lambda: RunFolder.open(request.run or newest_started_run())), ranks)
+    config = ranks.from_main(lambda: _continued_config(request, run, ranks))
+    runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
     note(f"continuing {run.path}")
-    experiment = prepare(config, note, run.tokenizer)
+    experiment = prepare(config, note, run.tokenizer, ranks)
     if experiment.corpus.fingerprint != run.info.get("corpus_sha256"):
         hint = "put the old files back, or start a new run (-s train.init_from=RUN takes the weights along)"
-        raise RunError("the data are not those that this run was trained on", where=str(run.path), hint=hint)
+        ranks.fail(RunError("the data are not those that this run was trained on", where=str(run.path), hint=hint))
     with run.lock():
         trainer = make_trainer(experiment, run, runtime, request.quiet)
         trainer.resume()
         return trainer.train()
+
+
+def _free_place(request: TrainRequest) -> Path:
+    path = request.run or _new_run(str(request.config))
+    RunFolder.refuse_existing(path, request.overwrite)  # now, not after the minutes that preparing may take
+    return path
+
+
+def _continued_config(request: TrainRequest, run: RunFolder, ranks: Ranks) -> Config:
+    config = load_recipe(request.config or str(run.path / "config.yaml"), request.overrides)
+    refuse_changes(run, config, ranks.world_size)
+    return config
+
+
+def _shared(run: RunFolder, ranks: Ranks) -> RunFolder:
+    return run if ranks.is_main else FollowedRun.of(run)
 
 
 def requested_config(request: TrainRequest) -> Config:

@@ -7,12 +7,13 @@ Letters: B batch, S source length, T target length.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_cli.data.pairs import ParallelText
+from transformer_cli.data.pairs import SentencePairs
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
 
 Ids = np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -25,29 +26,30 @@ _CHUNK = 20_000  # lines tokenised at a time: Python lists of ids take 20 times 
 class TokenizedPairs:
     """Ids of aligned sentences, int32; both sides end with EOS, the target has no BOS yet."""
 
-    src: list[Ids]
-    tgt: list[Ids]
+    src: Sequence[Ids]
+    tgt: Sequence[Ids]
 
     def __len__(self) -> int:
         return len(self.src)
 
     def __add__(self, other: "TokenizedPairs") -> "TokenizedPairs":
-        return TokenizedPairs(self.src + other.src, self.tgt + other.tgt)
+        return TokenizedPairs([*self.src, *other.src], [*self.tgt, *other.tgt])
 
-    def select(self, indices: Sequence[int]) -> "TokenizedPairs":
+    def select(self, indices: Indices | Sequence[int]) -> "TokenizedPairs":
         """Return the pairs at these places, in this order."""
-        return TokenizedPairs([self.src[i] for i in indices], [self.tgt[i] for i in indices])
+        places: list[int] = np.asarray(indices, np.int64).tolist()  # a list takes Python's numbers sooner than numpy's
+        return TokenizedPairs([self.src[i] for i in places], [self.tgt[i] for i in places])
 
     def reversed(self) -> "TokenizedPairs":
         """Return the pairs read from target to source; the ids must be of one vocabulary."""
         return TokenizedPairs(self.tgt, self.src)
 
-    @property
+    @cached_property
     def src_lengths(self) -> Lengths:
         """Lengths of the sources, with EOS."""
         return np.array([len(ids) for ids in self.src], dtype=np.int32)
 
-    @property
+    @cached_property
     def tgt_lengths(self) -> Lengths:
         """Lengths of the targets, with EOS."""
         return np.array([len(ids) for ids in self.tgt], dtype=np.int32)
@@ -69,7 +71,7 @@ class Batch:
 
 
 def tokenize_pairs(
-    text: ParallelText, tokenizer: Tokenizer, max_length: int | None, tag: int | None = None
+    text: SentencePairs, tokenizer: Tokenizer, max_length: int | None, tag: int | None = None
 ) -> tuple[TokenizedPairs, int]:
     """Tokenise pairs and drop those that are too long; nothing is ever cut.
 
@@ -111,9 +113,9 @@ def encoded(
     return ids
 
 
-def fitting(pairs: TokenizedPairs, max_length: int) -> list[int]:
+def fitting(pairs: TokenizedPairs, max_length: int) -> Indices:
     """Return the places of the pairs of which no side is longer than ``max_length``."""
-    return np.flatnonzero(np.maximum(pairs.src_lengths, pairs.tgt_lengths) <= max_length).tolist()
+    return np.flatnonzero(np.maximum(pairs.src_lengths, pairs.tgt_lengths) <= max_length)
 
 
 def epoch_batches(

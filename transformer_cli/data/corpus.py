@@ -1,24 +1,31 @@
 """From the configuration to train, dev and test pairs: what is dropped, what is split off, what overlaps.
 
-A corpus is a pure function of the files' content and the seed. Nothing is cached, so an edited file is always noticed.
+A corpus is a pure function of the files' content and the seed. What is cached (of large corpora only) is found by its
+content, so an edited file is always noticed.
 Not here: reading the kinds of source (``readers.py``) and what depends on subword tokens (``batching.py``).
 """
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 
 from transformer_cli.config import DataConfig
 from transformer_cli.config_data import MoreTarget
 from transformer_cli.data.filters import filter_pairs
-from transformer_cli.data.pairs import Lenient, ParallelText, Policy, Strict
+from transformer_cli.data.mapped_text import EMPTY, MappedText, map_text
+from transformer_cli.data.pairs import Lenient, ParallelText, Policy, SentencePairs, Strict
 from transformer_cli.data.readers import read_pairs, read_tsv
+from transformer_cli.data.streams import source_files
 from transformer_cli.errors import DataError
 from transformer_cli.shipped import shipped
 
 __all__ = ["Corpus", "ParallelText", "available_splits", "drop_table", "load_corpus", "load_split"]
 
+_LARGE = 200_000_000  # bytes of text; in memory they would be about four times as many, and ids besides
+_PACKED = 3  # times that gzip makes text smaller, about
 _PHRASEBOOK_COLUMNS = {"en": 0, "de": 1, "zh": 2}
 _PHRASEBOOK_FILES = {
     "train": "train.tsv.gz",
@@ -32,7 +39,7 @@ _PHRASEBOOK_FILES = {
 class Corpus:
     """Sentence pairs for a run."""
 
-    train: ParallelText
+    train: ParallelText | MappedText
     dev: ParallelText
     test: ParallelText  # empty if none is configured
     dropped: dict[str, int]  # reason -> pairs of the training data that were left out, in order
@@ -41,22 +48,28 @@ class Corpus:
     more: dict[str, ParallelText] = field(default_factory=dict)  # language -> training pairs of data.more_targets
 
     @property
-    def all_train(self) -> ParallelText:
-        """The training pairs of all target languages, the main one first."""
-        return sum(self.more.values(), self.train)
+    def all_train(self) -> ParallelText | MappedText:
+        """The training pairs of all target languages, the main one first; on disk there is only one."""
+        return self.train if isinstance(self.train, MappedText) else sum(self.more.values(), self.train)
 
 
-def load_corpus(config: DataConfig, seed: int) -> Corpus:
+def load_corpus(config: DataConfig, seed: int, needs_ram: Sequence[str] = ()) -> Corpus:
     """Read, filter and split everything that training needs.
 
     Args:
         config: which pairs.
         seed: decides which pairs become the dev set if none is given.
+        needs_ram: keys outside ``data`` that need the training text in memory.
 
     Raises:
         DataError: a source cannot be read, or no training or dev pair is left.
     """
-    train, dev, dropped = _train_and_dev(config, seed, Strict())
+    train: ParallelText | MappedText
+    notes: list[str] = []
+    if (large := _large_train(config, [*config.needs_ram, *needs_ram], notes.append)) is not None:
+        train, dev, dropped = large, _read(config, "dev", Strict()), large.dropped
+    else:
+        train, dev, dropped = _train_and_dev(config, seed, Strict())
     lenient = Lenient()
     test = _read(config, "test", lenient) if "test" in available_splits(config) else ParallelText([], [])
     if not len(train):
@@ -65,7 +78,7 @@ def load_corpus(config: DataConfig, seed: int) -> Corpus:
     if not len(dev):
         raise DataError("the dev set has no pairs")
     more = {target.lang: _more(config, target, dev, dropped) for target in config.more_targets}
-    notes = lenient.notes() + _overlaps({"train": train, "dev": dev, "test": test})
+    notes += lenient.notes() + _overlaps({"train": train, "dev": dev, "test": test})
     return Corpus(train, dev, test, dropped, notes, _fingerprint(train, dev, *more.values()), more)
 
 
@@ -134,10 +147,28 @@ def _read(config: DataConfig, split: str, policy: Policy) -> ParallelText:
     return read_pairs(source, config, split, policy)
 
 
+def _large_train(config: DataConfig, needs_ram: Sequence[str], note: Callable[[str], None]) -> MappedText | None:
+    """Return the training pairs on disk if they shall be or should be there, else nothing."""
+    source = config.train
+    if source is None or source.kind == "hub" or config.memory == "ram":
+        return None
+    if config.memory == "auto":
+        size = _text_bytes(source_files(source))
+        if size > _LARGE and needs_ram:
+            note(f"about {size / 1e6:,.0f} MB of training text stay in memory because of {', '.join(needs_ram)}")
+        if size <= _LARGE or needs_ram:
+            return None
+    return map_text(config)
+
+
+def _text_bytes(files: Sequence[Path]) -> int:
+    return sum(file.stat().st_size * (_PACKED if file.suffix == ".gz" else 1) for file in files)
+
+
 def _train_and_dev(config: DataConfig, seed: int, policy: Policy) -> tuple[ParallelText, ParallelText, dict[str, int]]:
     pairs = _read(config, "train", policy)
     full = [i for i, (src, tgt) in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if src.strip() and tgt.strip()]
-    dropped = {"one side is empty": len(pairs) - len(full)}
+    dropped = {EMPTY: len(pairs) - len(full)}
     if _makes_dev(config):  # before any filter, so that filters do not change what is scored
         train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
         dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
@@ -154,7 +185,7 @@ def _more(config: DataConfig, target: MoreTarget, dev: ParallelText, dropped: di
     unseen = set(dev.src) if _makes_dev(config) else set()
     full = [i for i in range(len(pairs)) if pairs.src[i].strip() and pairs.tgt[i].strip()]
     kept = [i for i in full if pairs.src[i] not in unseen]
-    counts = {"one side is empty": len(pairs) - len(full)}
+    counts = {EMPTY: len(pairs) - len(full)}
     if unseen:
         counts["source line is in the dev split"] = len(full) - len(kept)
     left, noise = filter_pairs(pairs.select(kept), config, target.lang)
@@ -185,7 +216,7 @@ def _seeded_hash(seed: int) -> Callable[[str], bytes]:
     return lambda line: hashlib.blake2b(line.encode(), key=key, digest_size=16).digest()
 
 
-def _overlaps(splits: Mapping[str, ParallelText]) -> list[str]:
+def _overlaps(splits: Mapping[str, SentencePairs]) -> list[str]:
     """Return a warning for each two splits that share source lines; blank lines do not count."""
     notes = []
     for name, other in (("dev", "train"), ("test", "train"), ("test", "dev")):
@@ -199,14 +230,17 @@ def _overlaps(splits: Mapping[str, ParallelText]) -> list[str]:
     return notes
 
 
-def _pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
+def _pairs(text: SentencePairs) -> Iterator[tuple[str, str]]:
     return zip(text.src, text.tgt, strict=True)
 
 
-def _fingerprint(*splits: ParallelText) -> str:
+def _fingerprint(*splits: SentencePairs) -> str:
     digest = hashlib.sha256()
     for text in splits:
         for side in (text.src, text.tgt):
             digest.update(f"{len(side)}\0".encode())
-            digest.update("\0".join(side).encode())  # no line holds a NUL, so no two corpora look alike
+            lines, joint = iter(side), ""
+            while part := list(islice(lines, 100_000)):  # no line holds a NUL, so no two corpora look alike
+                digest.update((joint + "\0".join(part)).encode())
+                joint = "\0"
     return digest.hexdigest()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from transformer_cli.config import DataConfig
 from transformer_cli.data.pairs import ParallelText
 
+Indices = NDArray[np.int64]
 Lengths = NDArray[np.int32]
 
 #: Script, by the first word of its letters' Unicode names -> the languages that are written in it.
@@ -53,33 +54,44 @@ def filter_pairs(pairs: ParallelText, config: DataConfig, tgt_lang: str) -> tupl
     Returns:
         What is left, and how many each filter that is on has dropped, in the order in which they looked.
     """
-    wanted = config.filter
-    filters: list[tuple[str, bool, Callable[[str, str], bool]]] = [
-        ("source and target are the same", wanted.identical, lambda src, tgt: src == tgt),
-        (
-            "in another script than the language",
-            wanted.wrong_script,
-            lambda src, tgt: is_in_other_script(src, config.src_lang) or is_in_other_script(tgt, tgt_lang),
-        ),
-        ("repeats an earlier pair", wanted.duplicates, _Seen().holds),
-    ]
-    dropped = {}
-    for reason, is_on, is_noise in filters:
-        if is_on:
-            kept = [i for i, pair in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if not is_noise(*pair)]
-            dropped[reason] = len(pairs) - len(kept)
-            pairs = pairs.select(kept)
-    return pairs, dropped
+    filters = PairFilters(config, tgt_lang)
+    kept = [i for i, pair in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if filters.keep(*pair)]
+    return pairs.select(kept), filters.dropped
 
 
-def of_like_length(src_lengths: Lengths, tgt_lengths: Lengths, ratio: float) -> list[int]:
+class PairFilters:
+    """The filters that look at one pair after another."""
+
+    def __init__(self, config: DataConfig, tgt_lang: str) -> None:
+        """Take those that ``data.filter`` names; see ``filter_pairs``."""
+        wanted = config.filter
+        known: list[tuple[str, bool, Callable[[str, str], bool]]] = [
+            ("source and target are the same", wanted.identical, lambda src, tgt: src == tgt),
+            (
+                "in another script than the language",
+                wanted.wrong_script,
+                lambda src, tgt: is_in_other_script(src, config.src_lang) or is_in_other_script(tgt, tgt_lang),
+            ),
+            ("repeats an earlier pair", wanted.duplicates, _Seen().holds),
+        ]
+        self._filters = [(reason, is_noise) for reason, is_on, is_noise in known if is_on]
+        self.dropped = {reason: 0 for reason, _ in self._filters}  # pairs so far
+
+    def keep(self, src: str, tgt: str) -> bool:
+        """Return whether a pair stays; the first filter that says no counts it."""
+        reason = next((reason for reason, is_noise in self._filters if is_noise(src, tgt)), None)
+        if reason is not None:
+            self.dropped[reason] += 1
+        return reason is None
+
+
+def of_like_length(src_lengths: Lengths, tgt_lengths: Lengths, ratio: float) -> Indices:
     """Return the places of the pairs whose longer side has at most ``ratio`` times the tokens of the shorter one.
 
     Subword tokens with EOS: unlike characters they weigh a Chinese and an English sentence about the same.
     """
     longer, shorter = np.maximum(src_lengths, tgt_lengths), np.minimum(src_lengths, tgt_lengths)
-    kept: list[int] = np.flatnonzero(longer <= ratio * shorter).tolist()
-    return kept
+    return np.flatnonzero(longer <= ratio * shorter)
 
 
 def is_in_other_script(text: str, language: str) -> bool:

@@ -39,6 +39,20 @@ class ParallelText:
         return ParallelText(self.tgt, self.src)
 
 
+class SentencePairs(Protocol):
+    """Aligned sentences, wherever they lie: in memory or in a mapped file."""
+
+    @property
+    def src(self) -> Sequence[str]:
+        """The sources."""
+
+    @property
+    def tgt(self) -> Sequence[str]:
+        """The targets."""
+
+    def __len__(self) -> int: ...
+
+
 class Policy(Protocol):
     """What becomes of text that is no text: invalid UTF-8, NUL, half a surrogate pair."""
 

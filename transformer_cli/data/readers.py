@@ -35,14 +35,14 @@ def read_pairs(source: Source, config: DataConfig, split: str, policy: Policy) -
     """
     if source.tsv is not None:
         columns = int(source.src_column or 0), 1 if source.tgt_column is None else int(source.tgt_column)
-        return read_tsv(_files(source.tsv), columns, policy)
+        return read_tsv(files_of(source.tsv), columns, policy)
     if source.jsonl is not None:
         fields = source.src_field or config.src_lang, source.tgt_field or config.tgt_lang
-        return _read_jsonl(_files(source.jsonl), fields, policy)
+        return _read_jsonl(files_of(source.jsonl), fields, policy)
     if source.hub is not None:
         names = str(source.src_column or config.src_lang), str(source.tgt_column or config.tgt_lang)
         return read_hub(source.hub, source.config, source.split or _HUB_SPLITS[split], names, policy)
-    return _read_text(_files(source.src or []), _files(source.tgt or []), policy)
+    return _read_text(files_of(source.src or []), files_of(source.tgt or []), policy)
 
 
 def read_tsv(files: Sequence[Path], columns: tuple[int, int], policy: Policy) -> ParallelText:
@@ -75,9 +75,7 @@ def _wrong_columns(file: Path, rows: list[list[str]], needed: int) -> NoReturn:
 
 
 def _read_text(src_files: Sequence[Path], tgt_files: Sequence[Path], policy: Policy) -> ParallelText:
-    if len(src_files) != len(tgt_files):
-        got = " and ".join(f"{len(files)} ({', '.join(map(str, files))})" for files in (src_files, tgt_files))
-        raise DataError("source and target have different numbers of files", got=got)
+    refuse_other_counts(src_files, tgt_files)
     pairs = ParallelText([], [])
     for src_file, tgt_file in zip(src_files, tgt_files, strict=True):
         src_lines, tgt_lines = policy.lines(src_file), policy.lines(tgt_file)
@@ -92,27 +90,47 @@ def _read_text(src_files: Sequence[Path], tgt_files: Sequence[Path], policy: Pol
     return pairs
 
 
+def refuse_other_counts(src_files: Sequence[Path], tgt_files: Sequence[Path]) -> None:
+    """Check that both sides have as many files.
+
+    Raises:
+        DataError: they have not.
+    """
+    if len(src_files) != len(tgt_files):
+        got = " and ".join(f"{len(files)} ({', '.join(map(str, files))})" for files in (src_files, tgt_files))
+        raise DataError("source and target have different numbers of files", got=got)
+
+
 def _read_jsonl(files: Sequence[Path], fields: tuple[str, str], policy: Policy) -> ParallelText:
     pairs = ParallelText([], [])
     for file in files:
         for number, line in enumerate(policy.lines(file), start=1):
             where = f"{file}:{number}"
-            record = _parse(line, where)
+            record = parse_record(line, where)
             src, tgt = (record_text(record, field, where, policy) for field in fields)
             pairs.src.append(src)
             pairs.tgt.append(tgt)
     return pairs
 
 
-def _parse(line: str, where: str) -> Any:
+def parse_record(line: str, where: str) -> Any:
+    """Return the JSON value of a line.
+
+    Raises:
+        DataError: it is none.
+    """
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError("is not a JSON object", where=where, got=error) from None
 
 
-def _files(patterns: str | list[str]) -> list[Path]:
-    """Expand globs, sorted within each; a path that exists is taken as it is, whatever characters it has."""
+def files_of(patterns: str | list[str]) -> list[Path]:
+    """Expand globs, sorted within each; a path that exists is taken as it is, whatever characters it has.
+
+    Raises:
+        DataError: a pattern matches nothing.
+    """
     paths: list[Path] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         path = Path(os.path.expanduser(pattern))

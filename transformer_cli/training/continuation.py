@@ -11,9 +11,10 @@ from transformer_cli.checkpoint.snapshot import CheckpointState
 from transformer_cli.config import RESUMABLE, Config
 from transformer_cli.errors import RunError
 from transformer_cli.runtime import Runtime
+from transformer_cli.training.data_order import batches_per_step
 
 #: What the last bits of a result depend on.
-_SAME = ("device", "amp", "threads", "torch")
+_SAME = ("device", "amp", "threads", "world_size", "torch")
 
 
 def last_state(run: RunFolder, note: Callable[[str], None]) -> CheckpointState | None:
@@ -46,13 +47,16 @@ def differing_keys(new: Config, old: Config) -> list[str]:
     ]
 
 
-def refuse_changes(run: RunFolder, config: Config) -> None:
+def refuse_changes(run: RunFolder, config: Config, world_size: int) -> None:
     """Check that only keys differ which a continued run may change.
+
+    ``train.accumulate`` is one of them if the number of ranks changes the other way: a step stays what it is.
 
     Raises:
         RunError: names the others.
     """
-    changed = [key for key in differing_keys(config, run.config) if key not in RESUMABLE]
+    _refuse_other_steps(run, config, world_size)
+    changed = [key for key in differing_keys(config, run.config) if key not in RESUMABLE | {"train.accumulate"}]
     if changed:
         raise RunError(
             "a continued run keeps its settings",
@@ -60,6 +64,20 @@ def refuse_changes(run: RunFolder, config: Config) -> None:
             got=f"other values for {', '.join(changed)}",
             expected=f"changes of {', '.join(sorted(RESUMABLE))} only",
             hint="for other settings start a new run; -s train.init_from=RUN takes the weights along",
+        )
+
+
+def _refuse_other_steps(run: RunFolder, config: Config, world_size: int) -> None:
+    then = int(run.info.get("batches_per_step", run.config.train.accumulate))
+    now = batches_per_step(config.train, world_size)
+    if now != then:
+        fits = f"-s train.accumulate={then // world_size}, or " if then % world_size == 0 else ""
+        raise RunError(
+            "a continued run keeps the number of batches in a step",
+            where=str(run.path),
+            got=f"{now}: train.accumulate {config.train.accumulate} on {world_size} process(es)",
+            expected=str(then),
+            hint=f"{fits}another number of processes",
         )
 
 

@@ -6,8 +6,14 @@ gradient is still exact, because the loss is divided by the tokens that the wind
 
 from dataclasses import dataclass
 
+from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import Indices, Lengths, TokenizedPairs, epoch_batches
 from transformer_cli.data.epochs import EpochPairs
+
+
+def batches_per_step(settings: TrainConfig, world_size: int) -> int:
+    """Return how many batches make a step, over all ranks; a continued run keeps this number."""
+    return settings.accumulate * world_size
 
 
 @dataclass(frozen=True)
@@ -27,12 +33,12 @@ class Window:
 
     def target_tokens(self) -> int:
         """Return the target tokens without padding: what the loss is divided by."""
-        return sum(len(self.pairs.tgt[i]) for rows in self.batches for i in rows)
+        return sum(int(self.pairs.tgt_lengths[rows].sum()) for rows in self.batches)
 
     def padded_tokens(self) -> int:
         """Return source and target tokens with padding: what the time is proportional to."""
-        sides = self.pairs.src, self.pairs.tgt
-        return sum(len(rows) * max(len(side[i]) for i in rows) for rows in self.batches for side in sides)
+        sides = self.pairs.src_lengths, self.pairs.tgt_lengths
+        return sum(len(rows) * int(lengths[rows].max()) for rows in self.batches for lengths in sides)
 
 
 class DataOrder:

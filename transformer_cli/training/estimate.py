@@ -42,9 +42,9 @@ def estimate(model: Transformer, pairs: EpochPairs, settings: TrainConfig, runti
     for step in range(1 + _TIMED_STEPS):
         window = order.window(position)
         began = time.monotonic()
-        n_tokens = window.target_tokens()
         batches = [collate(window.pairs, rows).to(runtime.device) for rows in window.batches]
-        updater.accumulate(batches, seeds=range(len(batches)))
+        n_tokens = window.target_tokens()
+        updater.accumulate(batches, range(len(batches)), n_tokens)
         updater.unscale_and_clip().item()  # waits for the device
         updater.step(0.0, step + 1)
         if step:

@@ -1,6 +1,7 @@
 """When a run is over."""
 
 from transformer_cli.config import TrainConfig
+from transformer_cli.errors import TrainingFailed
 from transformer_cli.training.budget import steps_within
 from transformer_cli.training.data_order import DataOrder
 from transformer_cli.training.state import TrainState
@@ -44,3 +45,14 @@ class Limits:
     def stops_early(self, state: TrainState) -> bool:
         """Return whether validations have not got better for too long."""
         return self._settings.patience is not None and state.without_gain >= self._settings.patience
+
+
+def diverged(state: TrainState, loss: float, norm: float) -> TrainingFailed:
+    """Return the error of a run that has met too many numbers which are none."""
+    return TrainingFailed(
+        f"loss or gradient was not finite {state.bad_in_a_row} times in a row",
+        where=f"step {state.step + 1}",
+        got=f"loss {loss:g}, gradient norm {norm:g}",
+        hint="lower train.lr, raise train.warmup_steps, set train.clip_norm, or turn train.amp off; "
+        "the last checkpoint is intact",
+    )

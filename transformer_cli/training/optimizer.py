@@ -69,6 +69,15 @@ def gradients(model: nn.Module) -> list[Tensor]:
     return [p.grad for p in model.parameters() if p.grad is not None]
 
 
+def all_gradients(model: nn.Module) -> list[Tensor]:
+    """Return the gradient of every trained parameter, in the same order on every rank; one that is missing is zero."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for parameter in trained:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    return [p.grad for p in trained if p.grad is not None]
+
+
 def gradient_norm(model: nn.Module) -> Tensor:
     """Return the norm of all gradients together, a scalar that stays on its device.
 

@@ -1,9 +1,13 @@
 """Stopping on request: the first signal asks, the second one does not."""
 
+import shlex
 import signal
 import threading
+from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from transformer_cli.errors import Interrupted
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -34,3 +38,9 @@ class StopSignals:
     def _restore(self) -> None:
         while self._previous:
             signal.signal(*self._previous.popitem())
+
+
+def interruption(received: int, step: int, run: Path) -> Interrupted:
+    """Return the error of a run that a signal stopped after a step, once it is saved."""
+    text = f"stopped by {signal.Signals(received).name} after step {step}; the state is saved"
+    return Interrupted(text, received, hint=f"continue with: tfm train --resume --run {shlex.quote(str(run))}")

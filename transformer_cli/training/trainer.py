@@ -9,8 +9,6 @@ reads the clock. On a GPU there is one synchronisation a step, for the loss and 
 """
 
 import math
-import shlex
-import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,17 +20,18 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batching import collate
 from transformer_cli.data.epochs import EpochPairs
-from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFailed
+from transformer_cli.errors import DataError, TfmError, TrainingFailed
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
 from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
-from transformer_cli.training.data_order import DataOrder, Window
+from transformer_cli.training.data_order import DataOrder, Window, batches_per_step
 from transformer_cli.training.journal import Journal
-from transformer_cli.training.limits import Limits
+from transformer_cli.training.limits import Limits, diverged
 from transformer_cli.training.progress import Progress, TrainRecord, ValidationRecord
+from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.schedule import Schedule
-from transformer_cli.training.signals import StopSignals
+from transformer_cli.training.signals import StopSignals, interruption
 from transformer_cli.training.state import Ending, TrainingReport, TrainState
 from transformer_cli.training.update import Updater
 from transformer_cli.training.validation import Validation, is_better
@@ -60,7 +59,7 @@ class Trainer:
             pairs: the training data, epoch by epoch.
             config: the run's, but for the keys that a continued run may change.
             run: where everything is written.
-            runtime: device and precision.
+            runtime: device and precision, and which of the ranks that train together this is.
             validate: looks at the dev set; given the model and the step.
             progress: is told what happens.
             note: takes warnings.
@@ -73,12 +72,15 @@ class Trainer:
         settings = config.train
         self.config, self.run, self.runtime, self.settings = config, run, runtime, settings
         self._validate_model = validate
-        self._order = DataOrder(pairs, settings.batch_tokens, settings.accumulate, settings.seed)
+        self._ranks = Ranks(runtime.rank, runtime.world_size)
+        batches = batches_per_step(settings, runtime.world_size)
+        self._order = DataOrder(pairs, settings.batch_tokens, batches, settings.seed)
         self._limits = Limits(settings, self._order)
         self._timer = StepTimer()
         hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
         self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
-        self._updater = Updater(model.to(runtime.device).train(), settings, runtime)
+        self._ranks.spread(list(model.to(runtime.device).parameters()))
+        self._updater = Updater(model.train(), settings, runtime)
         self._journal = Journal(run, progress, note)
         self._decoding = f"beam {settings.validate_beam_size}, length penalty {config.decode.length_penalty:g}"
         self.state = TrainState()
@@ -115,9 +117,9 @@ class Trainer:
         Raises:
             RunError: a key differs that must not, all checkpoints are damaged, or the folder cannot be written.
         """
-        continuation.refuse_changes(self.run, self.config)
+        continuation.refuse_changes(self.run, self.config, self.runtime.world_size)
         continuation.announce_differences(self.run, self.runtime, self._journal.note)
-        found = continuation.last_state(self.run, self._journal.note)
+        found = self._ranks.from_main(lambda: continuation.last_state(self.run, self._journal.note))
         if found is not None:
             self._updater.restore(found)
             self.state = TrainState.restored(found.step, found.counters)
@@ -149,13 +151,13 @@ class Trainer:
             self._save()
 
     def _accumulate(self, window: Window) -> Tensor:
-        """Add up the gradients of a window; return its loss per token."""
-        at = self.state.position
-        batches = [collate(window.pairs, rows).to(self.runtime.device) for rows in window.batches]
+        """Add up the gradients of a window over all ranks; return its loss per token."""
+        at, share = self.state.position, self._ranks.share(len(window.batches))
+        batches = [collate(window.pairs, window.batches[i]).to(self.runtime.device) for i in share]
         # Keyed by the place in the data and not by the step: a skipped step reads on without counting.
-        places = range(at.batch, at.batch + len(batches))
-        seeds = [stream_seed(self.settings.seed, "dropout", at.epoch, place) for place in places]
-        return self._updater.accumulate(batches, seeds)
+        seeds = [stream_seed(self.settings.seed, "dropout", at.epoch, at.batch + i) for i in share]
+        loss = self._updater.accumulate(batches, seeds, window.target_tokens()) if batches else None
+        return self._updater.sum_over(self._ranks, loss)
 
     def _skip(self, loss: float, norm: float) -> None:
         """Leave everything as it was but for the place in the data; give up after too many in a row."""
@@ -164,13 +166,7 @@ class Trainer:
             return
         self.state.bad_in_a_row += 1
         if self.state.bad_in_a_row >= self.settings.max_bad_steps:
-            raise TrainingFailed(
-                f"loss or gradient was not finite {self.state.bad_in_a_row} times in a row",
-                where=f"step {self.state.step + 1}",
-                got=f"loss {loss:g}, gradient norm {norm:g}",
-                hint="lower train.lr, raise train.warmup_steps, set train.clip_norm, or turn train.amp off; "
-                "the last checkpoint is intact",
-            )
+            self._ranks.fail(diverged(self.state, loss, norm))
 
     def _count(self, window: Window, loss: float, seconds: float) -> None:
         tokens = window.target_tokens()
@@ -181,7 +177,9 @@ class Trainer:
     def _fix_time_budget(self) -> None:
         """Turn ``max_minutes`` into steps, once, as soon as enough steps were timed, and store the number at once."""
         minutes = self.settings.max_minutes
-        if minutes is None or self._limits.budget_steps is not None or not self._timer.is_ready(60 * minutes):
+        if minutes is None or self._limits.budget_steps is not None:
+            return
+        if not self._ranks.broadcast(self._timer.is_ready(60 * minutes)):  # the main rank's clock counts
             return
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
@@ -189,6 +187,7 @@ class Trainer:
         left -= validation * averaging.is_wanted(self.settings)  # it has one of its own
         step_seconds = self._order.mean_step_seconds(self.state.epoch, self._timer.seconds_per_token())
         steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
+        steps = self._ranks.broadcast(steps)
         self._limits.settle(steps)
         time_budget = {"minutes": minutes, "steps": steps}
         self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
@@ -213,6 +212,10 @@ class Trainer:
     # Validating and saving
 
     def _look_at_dev_set(self) -> Validation:
+        return self._ranks.from_main(self._look_alone)
+
+    def _look_alone(self) -> Validation:
+        """Look at the dev set on the one rank that does."""
         try:
             return self._validate_model(self._updater.model, self.state.step)
         finally:
@@ -253,25 +256,21 @@ class Trainer:
         if self.settings.amp == "auto" and self.runtime.amp_dtype is None:
             self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
         self.run.forget_average()
-        start = {"status": "training", "total_steps": total, "average": None}
-        self.run.update_info(start | {"runtime": self.runtime.describe()})
+        batches = batches_per_step(self.settings, self.runtime.world_size)
+        known = {"runtime": self.runtime.describe(), "batches_per_step": batches}
+        self.run.update_info({"status": "training", "total_steps": total, "average": None, **known})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
         is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None
         self._journal.started(self.state.step, total if is_known else None)
 
     def _stop_if_asked(self, signals: StopSignals) -> None:
-        if signals.received is not None:
+        if received := self._ranks.largest(signals.received or 0):
             if self.state.best is None:  # not validated yet: something to translate with is better than nothing
                 with self._updater.averaged():
                     self.run.save_model(self._updater.weights())
             self._save("interrupted")
-            name = signal.Signals(signals.received).name
-            raise Interrupted(
-                f"stopped by {name} after step {self.state.step}; the state is saved",
-                signals.received,
-                hint=f"continue with: tfm train --resume --run {shlex.quote(str(self.run.path))}",
-            )
+            self._ranks.fail(interruption(received, self.state.step, self.run.path))
 
     def _finish(self) -> TrainingReport:
         """Do what the last step owes: a log record, a validation, a checkpoint, an average."""
@@ -286,8 +285,8 @@ class Trainer:
 
     def _average(self) -> None:
         """Try the average of checkpoints, if it is wanted."""
-        model, look = self._updater.model, self._look_at_dev_set
-        found = averaging.try_average(self.run, self.settings, self.state, model, look, self._journal.note)
+        seen = self.run, self.settings, self.state, self._updater.model, self._look_alone, self._journal.note
+        found = self._ranks.from_main(lambda: averaging.try_average(*seen))
         if found is not None:
             average, validation = found
             record = ValidationRecord(self.state.step, validation, self._decoding, average.is_model, average.steps)

@@ -23,6 +23,7 @@ from transformer_cli.runtime import Runtime
 from transformer_cli.training import optimizer as optimizing
 from transformer_cli.training.ema import Ema
 from transformer_cli.training.objective import Objective
+from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.replicas import Replicas
 from transformer_cli.training.teachers import load_teachers
 
@@ -43,18 +44,18 @@ class Updater:
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)
 
-    def accumulate(self, batches: Sequence[Batch], seeds: Sequence[int]) -> Tensor:
-        """Add the gradients of a window; return its loss per target token, a scalar that stays on the device.
+    def accumulate(self, batches: Sequence[Batch], seeds: Sequence[int], window_tokens: int) -> Tensor:
+        """Add the gradients of a window's batches; return their share of its loss per token, a scalar on the device.
 
         Args:
-            batches: on the device; those of a CPU are computed side by side.
+            batches: all of the window, or this rank's; on the device. Those of a CPU are computed side by side.
             seeds: one for each batch, of everything random in it.
+            window_tokens: target tokens of the whole window, over all ranks.
 
         Raises:
             TrainingFailed: memory ran out.
         """
-        n_tokens = sum(batch.n_tokens for batch in batches)
-        jobs = [partial(self._backward, batch, seed, n_tokens) for batch, seed in zip(batches, seeds, strict=True)]
+        jobs = [partial(self._backward, batch, seed, window_tokens) for batch, seed in zip(batches, seeds, strict=True)]
         return torch.stack(self._replicas.run(jobs)).sum()
 
     def _backward(self, batch: Batch, seed: int, window_tokens: int, model: Transformer) -> Tensor:
@@ -64,6 +65,20 @@ class Updater:
                 loss = self._objective(model, batch) / window_tokens
             torch.autograd.backward(self.scaler.scale(loss))
         return loss.detach()
+
+    def sum_over(self, ranks: Ranks, loss: Tensor | None) -> Tensor:
+        """Add up the gradients of a window over all ranks, before anything looks at them; return its loss.
+
+        Args:
+            ranks: all of them are here.
+            loss: this rank's share; None if it had no batch, so that its gradients are zero.
+        """
+        if loss is None:
+            loss = next(self.model.parameters()).new_zeros(())
+            self.scaler.scale(loss)  # makes its scale, as the first backward pass would
+        if ranks.world_size > 1:
+            ranks.all_reduce_sum([loss, *optimizing.all_gradients(self.model)])
+        return loss
 
     def _stream(self, seed: int) -> AbstractContextManager[None]:
         if self._runtime.device.type == "cpu":

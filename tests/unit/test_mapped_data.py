@@ -1,0 +1,230 @@
+"""Where the data lie does not change a run: mapped files against memory, pair for pair and id for id."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_language import toy_pairs
+
+from transformer_cli import experiment
+from transformer_cli.config import Config, DataConfig, TokenizerConfig
+from transformer_cli.data import corpus as corpus_module
+from transformer_cli.data.batching import collate, epoch_batches, tokenize_pairs
+from transformer_cli.data.cache import cache_root, cached, key_of
+from transformer_cli.data.corpus import load_corpus
+from transformer_cli.data.mapped_pairs import MappedPairs, map_pairs
+from transformer_cli.data.mapped_text import MappedText
+from transformer_cli.data.pairs import ParallelText
+from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.recipe import load_recipe
+
+DEV = {"tsv": "dev.tsv"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dev.tsv").write_text("one cats sleep.\teins Katzen schlafen.\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    src, tgt = map(list, zip(*toy_pairs(100), strict=True))
+    return train_tokenizer(TokenizerConfig(vocab_size=300), src, tgt, lambda note: None)
+
+
+def both(train: dict, **more: object):
+    """Return the corpus in memory and on disk."""
+    made = [
+        DataConfig.model_validate({"train": train, "dev": DEV, "memory": memory, **more}) for memory in ("ram", "disk")
+    ]
+    return [load_corpus(config, 1) for config in made]
+
+
+def equal_pairs(a, b) -> bool:
+    sides = [(*a.src, *a.tgt), (*b.src, *b.tgt)]
+    lengths = (a.src_lengths, b.src_lengths), (a.tgt_lengths, b.tgt_lengths)
+    return all(np.array_equal(*pair) for pair in (*zip(*sides, strict=True), *lengths))
+
+
+def test_odd_text_is_the_same_on_disk(folder, odd_corpus, tokenizer):
+    ram, disk = both({"src": str(odd_corpus.src_path), "tgt": str(odd_corpus.tgt_path)})
+    assert isinstance(disk.train, MappedText)
+    assert list(zip(disk.train.src, disk.train.tgt, strict=True)) == odd_corpus.full
+    assert (list(disk.train.src), list(disk.train.tgt)) == (ram.train.src, ram.train.tgt)
+    assert (disk.dropped, disk.fingerprint, disk.notes) == (ram.dropped, ram.fingerprint, ram.notes)
+    assert disk.train.src[2] == ram.train.src[2]
+    assert disk.train.tgt[1:4] == ram.train.tgt[1:4]
+    for max_length in (40, None):
+        in_ram, in_files = (
+            tokenize_pairs(ram.train, tokenizer, max_length),
+            map_pairs(disk.train, tokenizer, max_length),
+        )
+        assert in_ram[1] == in_files[1]
+        assert equal_pairs(in_ram[0], in_files[0])
+
+
+def test_tsv_and_jsonl_and_gzip_are_the_same_on_disk(folder):
+    rows = toy_pairs(50)
+    (folder / "t.tsv").write_bytes(gzip.compress("".join(f"x\t{src}\t{tgt}\n" for src, tgt in rows).encode()))
+    (folder / "t.jsonl").write_text("".join(json.dumps({"translation": {"en": s, "de": t}}) + "\n" for s, t in rows))
+    for source in ({"tsv": "t.tsv", "src_column": 1, "tgt_column": 2}, {"jsonl": "t.jsonl"}):
+        ram, disk = both(source)
+        assert list(zip(disk.train.src, disk.train.tgt, strict=True)) == rows
+        assert disk.fingerprint == ram.fingerprint
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=40),
+    st.integers(1, 7),
+    st.integers(10, 200),
+    st.integers(0, 5),
+)
+def test_batches_of_mapped_ids_are_those_of_memory(tokenizer, lengths, chunk, budget, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("mapped_text", "mapped_pairs"):
+            patch.setattr(sys.modules[f"transformer_cli.data.{module}"], "CHUNK", chunk)  # rows in many chunks
+        patch.setattr("os.sched_getaffinity", lambda _: {0})
+        text = ParallelText(["ab " * src for src, _ in lengths], ["c d " * tgt for _, tgt in lengths])
+        Path("train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in zip(text.src, text.tgt, strict=True)))
+        Path("dev.tsv").write_text("a\tb\n")
+        _, disk = both({"tsv": "train.tsv"}, src_lang=f"e{chunk}")  # another key for other chunks
+        in_ram, in_files = tokenize_pairs(text, tokenizer, 60)[0], map_pairs(disk.train, tokenizer, 60)[0]
+    assert isinstance(in_files, MappedPairs)
+    assert equal_pairs(in_ram, in_files)
+    cuts = [epoch_batches(p.src_lengths, p.tgt_lengths, budget, seed=seed, epoch=1) for p in (in_ram, in_files)]
+    assert [batch.tolist() for batch in cuts[0]] == [batch.tolist() for batch in cuts[1]]
+    for rows in cuts[0][:3]:
+        ours, theirs = collate(in_ram, rows), collate(in_files, rows)
+        assert ours.src.equal(theirs.src)
+        assert ours.tgt_in.equal(theirs.tgt_in)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("work"))
+
+
+def test_several_processes_tokenise_in_order(folder, tokenizer, monkeypatch):
+    for module in ("mapped_text", "mapped_pairs"):
+        monkeypatch.setattr(sys.modules[f"transformer_cli.data.{module}"], "CHUNK", 10)
+    (folder / "t.tsv").write_text("".join(f"{src} {i}\t{tgt}\n" for i, (src, tgt) in enumerate(toy_pairs(57))))
+    ram, disk = both({"tsv": "t.tsv"})
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    found, _ = map_pairs(disk.train, tokenizer, 60)
+    assert len(list(cache_root().glob(f"ids-{key_of(disk.train.key, tokenizer.sha256, 60)}/*.arrow"))) == 2
+    assert equal_pairs(found, tokenize_pairs(ram.train, tokenizer, 60)[0])
+
+
+def test_the_cache_is_found_by_content(folder, tokenizer):
+    (folder / "t.tsv").write_text("a b\tc d\n" * 20)
+    _, first = both({"tsv": "t.tsv"})
+    (folder / "u.tsv").write_text("a b\tc d\n" * 20)
+    _, same = both({"tsv": "t.tsv"})
+    assert same.train.file == first.train.file
+    (folder / "t.tsv").write_text("a x\tc d\n" * 20)  # same size
+    _, other = both({"tsv": "t.tsv"})
+    assert other.train.src[0] == "a x"
+    made = [map_pairs(other.train, tokenizer, length)[0] for length in (60, 4)]
+    assert [len(pairs) for pairs in made] == [20, 0]
+
+
+def test_a_cache_folder_appears_whole_or_not_at_all(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFM_CACHE", str(tmp_path / "cache"))
+
+    def fail(made: Path) -> None:
+        (made / "half").write_text("")
+        raise DataError("no")
+
+    with pytest.raises(DataError, match="no"):
+        cached("thing-1", fail)
+    assert [path.name for path in cache_root().iterdir() if not path.name.endswith(".lock")] == []
+    calls = []
+    for _ in range(2):
+        cached("thing-1", lambda made: calls.append(made))
+    assert len(calls) == 1
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TFM_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match="TFM_CACHE"):
+        cached("thing-2", lambda made: None)
+
+
+def test_where_the_cache_lies(monkeypatch):
+    monkeypatch.delenv("TFM_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache_root() == Path("/x/transformer_cli")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_root() == Path.home() / ".cache" / "transformer_cli"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\nc\n", "t.tsv:2: has the wrong number of columns"),
+        (b"a\tb\nc\xff\td\n", "t.tsv:2: holds invalid UTF-8 or NUL"),
+        (b"a\n", "t.tsv:1: has the wrong number of columns"),
+        (b"a\tb\nc\0\td\n", "t.tsv:2: holds invalid UTF-8 or NUL"),
+    ],
+)
+def test_bad_lines_are_errors_with_their_place(folder, content, message):
+    (folder / "t.tsv").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        load_corpus(DataConfig.model_validate({"train": {"tsv": "t.tsv"}, "dev": DEV, "memory": "disk"}), 1)
+
+
+def test_sides_of_other_lengths_are_an_error(folder):
+    (folder / "a").write_text("1\n2\n3\n4\n")
+    (folder / "b").write_text("1\n2\n")
+    for src, tgt, told in (("a", "b", "b: 2 lines, a: 4 lines"), ("b", "a", "b: 2 lines, a: 4 lines")):
+        with pytest.raises(DataError, match=told):
+            load_corpus(DataConfig.model_validate({"train": {"src": src, "tgt": tgt}, "dev": DEV, "memory": "disk"}), 1)
+
+
+def test_auto_goes_to_disk_when_files_are_large_and_a_dev_is_there(folder, monkeypatch):
+    (folder / "t.tsv").write_text("a b\tc d\n" * 30)
+    train = {"tsv": "t.tsv"}
+    assert isinstance(load_corpus(DataConfig.model_validate({"train": train, "dev": DEV}), 1).train, ParallelText)
+    monkeypatch.setattr(corpus_module, "_LARGE", 100)
+    assert isinstance(load_corpus(DataConfig.model_validate({"train": train, "dev": DEV}), 1).train, MappedText)
+    (folder / "t.tsv").write_text("".join(f"a {i}\tc d\n" for i in range(30)))
+    assert isinstance(load_corpus(DataConfig.model_validate({"train": train}), 1).train, ParallelText)
+
+
+@pytest.mark.parametrize(
+    "keys", [{"corpus": "phrasebook"}, {"train": {"tsv": "a"}}, {"train": {"hub": "x"}, "dev": DEV}]
+)
+def test_disk_where_it_means_nothing_is_refused(keys, tmp_path):
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(json.dumps({"data": {**keys, "memory": "disk"}, "train": {"max_steps": 1}}))
+    with pytest.raises(ConfigError, match="memory: disk needs"):
+        load_recipe(str(recipe), [])
+
+
+def test_the_tokenizer_learns_from_a_seeded_sample(folder, monkeypatch):
+    text = ParallelText([str(i) for i in range(100)], [str(-i) for i in range(100)])
+    assert experiment.sample(text, 100, 1) is text
+    drawn = experiment.sample(text, 30, 1)
+    assert len(set(drawn.src)) == 30
+    assert list(map(int, drawn.src)) == sorted(map(int, drawn.src)) == [-int(tgt) for tgt in drawn.tgt]
+    assert drawn == experiment.sample(text, 30, 1) != experiment.sample(text, 30, 2)
+    (folder / "t.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in toy_pairs(60)))
+    monkeypatch.setattr(experiment, "TOKENIZER_SENTENCES", 40)
+    made = []
+    for memory in ("ram", "disk"):
+        data = {"train": {"tsv": "t.tsv"}, "dev": DEV, "memory": memory}
+        config = Config.model_validate(
+            {"data": data, "train": {"max_steps": 1}, "tokenizer": {"vocab_size": 300}, "model": {"d_model": 8}}
+        )
+        notes = []
+        made.append(experiment.prepare(config, notes.append))
+        assert any("learns from 20 of 60 pairs" in note for note in notes)
+    assert made[0].tokenizer.sha256 == made[1].tokenizer.sha256
+    assert equal_pairs(made[0].train_pairs.plain, made[1].train_pairs.plain)
