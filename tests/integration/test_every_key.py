@@ -15,8 +15,7 @@ from toy_language import toy_pairs
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.train import make_trainer
-from transformer_cli.config import AttentionPlaces, Config
-from transformer_cli.config_data import FilterConfig
+from transformer_cli.config import AttentionPlaces, Config, FilterConfig
 from transformer_cli.data.batching import collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.decoding.settings import DecodeSettings

@@ -24,7 +24,6 @@ LAYERS = [
     {"schema"},
     {"recipe"},
     {"config", "runtime", "shipped"},
-    {"config_data"},
     {"errors"},
 ]
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "builders", "constants"}

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from transformer_cli.config import DataConfig
-from transformer_cli.config_data import MoreTarget
+from transformer_cli.config import DataConfig, MoreTarget
 from transformer_cli.data.filters import filter_pairs
 from transformer_cli.data.mapped_text import EMPTY, MappedText, map_text
 from transformer_cli.data.pairs import Lenient, ParallelText, Policy, SentencePairs, Strict

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from transformer_cli.config import DataConfig
-from transformer_cli.config_data import Source
+from transformer_cli.config import DataConfig, Source
 from transformer_cli.data.lines import iter_lines, open_input
 from transformer_cli.data.pairs import Strict
 from transformer_cli.data.readers import files_of, parse_record, refuse_other_counts

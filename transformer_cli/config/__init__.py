@@ -1,0 +1,104 @@
+"""The one truth about every key: its type, range, default and meaning.
+
+One file a section; here is the whole, and which sections do not go together. Combinations that mean nothing are refused
+by name in the validators at the end of each section. Reading YAML, overrides and shipped recipes is ``recipe.py``.
+"""
+
+from typing import Any
+
+from pydantic import model_validator
+
+from transformer_cli.config.data import DataConfig, FilterConfig, MoreTarget, Source
+from transformer_cli.config.decode import DecodeConfig
+from transformer_cli.config.model import AttentionPlaces, Implementation, ModelConfig
+from transformer_cli.config.section import Section
+from transformer_cli.config.tokenizer import TokenizerConfig
+from transformer_cli.config.train import TrainConfig
+
+__all__ = [
+    "RESUMABLE",
+    "AttentionPlaces",
+    "Config",
+    "DataConfig",
+    "DecodeConfig",
+    "FilterConfig",
+    "Implementation",
+    "ModelConfig",
+    "MoreTarget",
+    "Section",
+    "Source",
+    "TokenizerConfig",
+    "TrainConfig",
+]
+
+
+class Config(Section):
+    """A whole experiment."""
+
+    data: DataConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig
+    decode: DecodeConfig = DecodeConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_empty_section_is_all_defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {name: {} if value is None and name in cls.model_fields else value for name, value in values.items()}
+
+    @model_validator(mode="after")
+    def _sides_can_share(self) -> "Config":
+        if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
+            raise ValueError(
+                "model.tie_embeddings: all needs one vocabulary: set tokenizer.joint to true, or tie decoder/none"
+            )
+        if self.train.bidirectional_epochs and self.model.tie_embeddings != "all":
+            raise ValueError(
+                "train.bidirectional_epochs reads each side as source and as target: "
+                "it needs tokenizer.joint: true and model.tie_embeddings: all"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _text_is_where_it_is_read(self) -> "Config":
+        if self.data.memory == "disk" and self.train.subword_sampling:
+            raise ValueError(
+                "data.memory: disk and train.subword_sampling, which cuts the text anew for every epoch, "
+                "exclude each other: use data.memory: ram"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _tags_name_the_target(self) -> "Config":
+        if self.train.bidirectional_epochs and self.data.more_targets:
+            raise ValueError(
+                "train.bidirectional_epochs and data.more_targets exclude each other: the source has no tag"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_pieces_to_sample(self) -> "Config":
+        of_its_own = self.tokenizer.model is None and self.train.init_from is None
+        if self.train.subword_sampling and of_its_own and self.tokenizer.model_type == "char":
+            raise ValueError("train.subword_sampling needs tokenizer.model_type bpe or unigram, got char")
+        return self
+
+    @model_validator(mode="after")
+    def _passes_differ(self) -> "Config":
+        model = self.model
+        places = [model.dropout_at(place) for place in ("embedding", "residual", "feed_forward")]
+        if self.train.r_drop and not any([*places, model.word_dropout, model.attention_dropout]):
+            raise ValueError("train.r_drop compares two dropouts of a batch, and there is none: raise model.dropout")
+        return self
+
+
+#: Keys that may differ between a run and its continuation; every other change is refused by name.
+RESUMABLE = frozenset(
+    [f"decode.{key}" for key in DecodeConfig.model_fields]
+    + [f"train.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "stop_metric", "max_bad_steps")]
+    + [f"train.{key}" for key in ("validate_every", "validate_beam_size", "save_every", "log_every")]
+    + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best", "checkpointing")]
+    + ["data.memory"]
+)

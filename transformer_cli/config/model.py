@@ -1,0 +1,71 @@
+"""``model``: the Transformer."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from transformer_cli.config.section import Probability, Section
+
+Width = Annotated[int, Field(ge=1, le=65_536)]
+Depth = Annotated[int, Field(ge=1, le=1_000)]
+Implementation = Literal["naive", "sdpa"]
+
+
+class AttentionPlaces(Section):
+    """Which implementation computes attention, for each of its three places."""
+
+    encoder: Implementation = Field("sdpa", description="encoder self-attention")
+    decoder: Implementation = Field("sdpa", description="masked decoder self-attention")
+    cross: Implementation = Field("sdpa", description="encoder-decoder attention")
+
+
+def _spread(value: object) -> object:
+    return dict.fromkeys(AttentionPlaces.model_fields, value) if isinstance(value, str) else value
+
+
+class ModelConfig(Section):
+    """The Transformer, in the words of Vaswani et al. 2017."""
+
+    d_model: Width = Field(128, description="width of the residual stream")
+    n_heads: Width = Field(4, description="attention heads")
+    d_k: Width | None = Field(None, description="width of a head's queries and keys; null: d_model / n_heads")
+    d_v: Width | None = Field(None, description="width of a head's values; null: d_model / n_heads")
+    d_ff: Width = Field(256, description="inner width of the feed-forward layers")
+    encoder_layers: Depth = Field(4, description="depth of the encoder")
+    decoder_layers: Depth = Field(4, description="depth of the decoder")
+    dropout: Probability = Field(0.2, description="dropout on embeddings, sub-layer outputs and inside feed-forward")
+    embedding_dropout: Probability | None = Field(None, description="dropout on embeddings; null: as dropout")
+    residual_dropout: Probability | None = Field(None, description="dropout on sub-layer outputs; null: as dropout")
+    feed_forward_dropout: Probability | None = Field(None, description="dropout inside feed-forward; null: as dropout")
+    word_dropout: Probability = Field(0.0, description="dropout of the whole embedding of a token, on both sides")
+    attention_dropout: Probability = Field(
+        0.0, description="dropout on attention weights (above 0 there is no flash kernel)"
+    )
+    activation: Literal["relu", "gelu", "swiglu"] = Field("relu", description="non-linearity of feed-forward layers")
+    bias: bool = Field(True, description="bias in the linear layers of attention and feed-forward")
+    norm_placement: Literal["pre", "post"] = Field("pre", description="LayerNorm before or after each sub-layer")
+    positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="positional encoding")
+    attention: Annotated[AttentionPlaces, BeforeValidator(_spread)] = Field(
+        AttentionPlaces(), description="naive (the equations) or sdpa (fused kernels), for all places or each"
+    )
+    attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
+    qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
+    zero_init: bool = Field(False, description="the last matrix of each sub-layer starts at zero")
+    tie_embeddings: Literal["none", "decoder", "all"] = Field(
+        "all", description="share no embeddings, the decoder's with the output layer, or all three"
+    )
+
+    @model_validator(mode="after")
+    def _widths_fit(self) -> "ModelConfig":
+        if self.d_model % self.n_heads and (self.d_k is None or self.d_v is None):
+            raise ValueError(
+                f"d_model {self.d_model} is not divisible by n_heads {self.n_heads}: give d_k and d_v, or change one"
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
+        return self
+
+    def dropout_at(self, place: Literal["embedding", "residual", "feed_forward"]) -> float:
+        """Return the dropout probability of a place: its own, or that of all places."""
+        own: float | None = getattr(self, f"{place}_dropout")
+        return self.dropout if own is None else own
