@@ -5,9 +5,11 @@ from itertools import chain
 import pytest
 import torch
 from ranked_run import Death, Poison, PoisonForGood, Scene, Signal, run_ranks
-from training_rig import hashes, small_config, small_pairs
+from training_rig import hashes, small_config, small_pairs, small_tokenizer
 
 from transformer_cli.checkpoint import RunFolder
+from transformer_cli.checkpoint.follower import FollowedRun
+from transformer_cli.checkpoint.snapshot import CheckpointState
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.errors import RunError, UserError
 from transformer_cli.runtime import RankPlace, Runtime
@@ -42,18 +44,28 @@ def alike(outcomes: list[dict]) -> dict:
     first = outcomes[0]
     assert all("step" in outcome for outcome in outcomes), outcomes
     for other in outcomes[1:]:
-        assert all(first[key] == other[key] for key in ("step", "skipped", "best", "loss", "total"))
+        assert all(first[key] == other[key] for key in ("step", "skipped", "best", "loss", "total", "average"))
         assert largest_difference(first["weights"], other["weights"]) == 0
         assert largest_difference(first["ema"] or {"": torch.zeros(1)}, other["ema"] or {"": torch.zeros(1)}) == 0
     return first
 
 
-@pytest.mark.parametrize("scene", [Scene(), Three()])
-def test_ranks_are_accumulation(tmp_path, scene):
+@pytest.mark.parametrize(
+    ("scene", "more"),
+    [
+        (Scene(), {}),
+        (Three(), {}),
+        (Scene(), {"optimizer": "muon", "muon_lr": 0.02}),
+        (Three(), {"r_drop": 2.0, "optimizer": "muon"}),
+        (Scene(), {"simcut": 2.0, "average_last": 3}),
+    ],
+    ids=["two", "three", "muon", "r-drop", "simcut"],
+)
+def test_ranks_are_accumulation(tmp_path, scene, more):
     world = scene.world_size
     order = DataOrder(EpochPairs(small_pairs()), 50, world, seed=1)
     assert any(len(order.epoch(epoch).batches) % world for epoch in range(2))  # so that a rank has no batch once
-    settings = {"batch_tokens": 50, "max_steps": STEPS, "ema_decay": 0.9}
+    settings = {"batch_tokens": 50, "max_steps": STEPS, "ema_decay": 0.9, **more}
     ranked = run_ranks(tmp_path / "ranked", scene, small_config(accumulate=1, **settings))
     alone = run_ranks(tmp_path / "alone", Alone(), small_config(accumulate=world, **settings))
     main = alike(ranked)
@@ -66,6 +78,45 @@ def test_ranks_are_accumulation(tmp_path, scene):
     ]
     assert [r["loss"] for r in own[0]] == pytest.approx([r["loss"] for r in own[1]], rel=1e-9)
     assert [r["grad_norm"] for r in own[0][:-1]] == pytest.approx([r["grad_norm"] for r in own[1][:-1]], rel=1e-9)
+
+
+def test_the_main_rank_tries_the_average_and_all_know_what_came_of_it(tmp_path):
+    config = small_config(accumulate=1, max_steps=12, average_last=3)
+    first = alike(run_ranks(tmp_path / "run", Scene(), config))
+    alone = run_ranks(tmp_path / "alone", Alone(), small_config(accumulate=2, max_steps=12, average_last=3))[0]
+    assert first["average"] is not None
+    assert first["average"]["steps"] == alone["average"]["steps"] == [6, 9, 12]
+    assert first["average"]["loss"] == pytest.approx(alone["average"]["loss"], rel=1e-9)
+    run = RunFolder.open(tmp_path / "run")
+    assert run.info["average"] == first["average"]
+    assert [record.get("average") for record in run.metrics()].count([6, 9, 12]) == 1
+    longer = small_config(accumulate=1, max_steps=STEPS, average_last=3)
+    again = alike(run_ranks(tmp_path / "run", Scene(), longer))
+    run_ranks(tmp_path / "calm", Scene(), longer)
+    assert again["average"]["steps"] == [15, 18, 20]
+    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
+
+
+def test_a_followed_run_writes_nothing(tmp_path):
+    run = FollowedRun(tmp_path / "nowhere", small_config(), small_tokenizer(), {})
+    weights = {"w": torch.zeros(1)}
+    with run.lock():
+        run.clean()
+        run.update_info({"status": "training"})
+        run.replace_config(small_config(max_steps=13))
+        run.save_checkpoint(CheckpointState(3, weights, {}, None, {}))
+        run.prune(1, 1, "bleu", [3])
+        run.save_model(weights)
+        run.save_average(weights)
+        run.forget_average()
+        run.append_metrics({"step": 1})
+        run.append_samples({"step": 1})
+        run.append_log("line")
+        run.truncate_records(0)
+    assert not (tmp_path / "nowhere").exists()
+    assert (run.info["status"], run.config.train.max_steps, run.steps(), run.best_steps(2, "bleu")) == (
+        "training", 13, [], [],
+    )  # fmt: skip
 
 
 def test_early_stopping_and_the_time_budget_are_the_main_ranks(tmp_path):

@@ -114,6 +114,7 @@ def _train(place: RankPlace, port: int, path: Path, scene: Scene, config: Config
                 found |= {"step": state.step, "skipped": state.skipped, "best": state.best, "loss": state.interval_loss}
                 found |= {
                     "total": trainer._limits.total_steps,
+                    "average": trainer.run.info.get("average"),
                     "validated": len(trainer._journal._listeners[0].validations),
                 }
                 found["weights"] = trainer._updater.weights()
