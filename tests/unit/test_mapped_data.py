@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,12 +18,13 @@ from transformer_cli.data import corpus as corpus_module
 from transformer_cli.data.batching import collate, epoch_batches, tokenize_pairs
 from transformer_cli.data.cache import cache_root, cached, key_of
 from transformer_cli.data.corpus import load_corpus
-from transformer_cli.data.mapped_pairs import MappedPairs, map_pairs
+from transformer_cli.data.mapped_pairs import MappedIds, MappedPairs, map_pairs
 from transformer_cli.data.mapped_text import MappedText
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.recipe import load_recipe
+from transformer_cli.training.data_order import DataOrder, Position
 
 DEV = {"tsv": "dev.tsv"}
 
@@ -195,7 +197,80 @@ def test_auto_goes_to_disk_when_files_are_large_and_a_dev_is_there(folder, monke
     monkeypatch.setattr(corpus_module, "_LARGE", 100)
     assert isinstance(load_corpus(DataConfig.model_validate({"train": train, "dev": DEV}), 1).train, MappedText)
     (folder / "t.tsv").write_text("".join(f"a {i}\tc d\n" for i in range(30)))
-    assert isinstance(load_corpus(DataConfig.model_validate({"train": train}), 1).train, ParallelText)
+    with_split = load_corpus(DataConfig.model_validate({"train": train}), 1)
+    assert isinstance(with_split.train, ParallelText)
+    assert "stay in memory because of data.dev: null" in with_split.notes[0]
+
+
+def recipe_on(memory: str, data: dict, **train: object) -> Config:
+    sections = {"data": {"train": {"tsv": "t.tsv"}, "dev": DEV, "memory": memory, **data}}
+    return Config.model_validate(
+        {"tokenizer": {"vocab_size": 300}, "model": {"d_model": 8}, **sections, "train": {"max_steps": 1, **train}}
+    )
+
+
+def test_filters_and_both_directions_are_the_same_on_disk(folder):
+    noise = [("same", "same"), ("two", "δύο"), ("one", ""), ("one two three four five six seven", "x")]
+    rows = [pair for real in toy_pairs(40) for pair in (real, *noise)]
+    (folder / "t.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in rows), encoding="utf-8")
+    filters = {"filter": {"identical": True, "wrong_script": True, "length_ratio": 3}, "max_length": 20}
+    ram, disk = (
+        experiment.prepare(recipe_on(memory, filters, bidirectional_epochs=1), lambda note: None)
+        for memory in ("ram", "disk")
+    )
+    assert list(disk.dropped.items()) == list(ram.dropped.items())
+    assert sum(ram.dropped.values()) >= 4 * 40
+    for epoch in (0, 1):
+        drawn = [made.train_pairs.pairs(epoch) for made in (ram, disk)]
+        assert isinstance(drawn[1], MappedPairs)
+        assert len(drawn[0]) == len(ram.train_pairs) * (2 if epoch == 0 else 1)
+        assert equal_pairs(*drawn)
+    orders = [DataOrder(made.train_pairs, 60, 2, seed=1) for made in (ram, disk)]
+    windows = [order.window(Position(1, 2)) for order in orders]
+    assert windows[0].target_tokens() == windows[1].target_tokens() > 0
+    assert windows[0].padded_tokens() == windows[1].padded_tokens()
+    assert [rows.tolist() for rows in windows[0].batches] == [rows.tolist() for rows in windows[1].batches]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_selected_joined_and_reversed_pairs_are_those_of_memory(tokenizer, data):
+    lines = data.draw(st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=8))
+    in_ram, _ = tokenize_pairs(ParallelText(lines, lines[::-1]), tokenizer, None)
+    arrays = [pa.array([ids.tolist() for ids in side], pa.list_(pa.int32())) for side in (in_ram.src, in_ram.tgt)]
+    mapped = MappedPairs(*(MappedIds([array.slice(0, 3), array.slice(3)]) for array in arrays))
+    for step in data.draw(st.lists(st.sampled_from(["select", "join", "reverse"]), max_size=4)):
+        if step == "select":
+            places = data.draw(st.lists(st.integers(0, len(in_ram) - 1), min_size=1, max_size=6))
+            in_ram, mapped = in_ram.select(places), mapped.select(places)
+        elif step == "join":
+            in_ram, mapped = in_ram + in_ram.reversed(), mapped + mapped.reversed()
+        else:
+            in_ram, mapped = in_ram.reversed(), mapped.reversed()
+    assert isinstance(mapped, MappedPairs)
+    assert equal_pairs(in_ram, mapped)
+
+
+@pytest.mark.parametrize(
+    ("data", "train", "key"),
+    [
+        ({"more_targets": [{"lang": "fr", "train": {"tsv": "t.tsv"}}]}, {}, "data.more_targets"),
+        ({"filter": {"duplicates": True}}, {}, "data.filter.duplicates"),
+        ({}, {"subword_sampling": 0.1}, "train.subword_sampling"),
+    ],
+)
+def test_what_needs_text_in_memory_is_refused_on_disk_and_keeps_it_there_otherwise(
+    folder, monkeypatch, data, train, key
+):
+    (folder / "t.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in toy_pairs(60)))
+    with pytest.raises(ValueError, match=f"memory: disk and {key}.*exclude each other"):
+        recipe_on("disk", data, **train)
+    monkeypatch.setattr(corpus_module, "_LARGE", 100)
+    notes = []
+    made = experiment.prepare(recipe_on("auto", data, **train), notes.append)
+    assert isinstance(made.corpus.train, ParallelText)
+    assert [note for note in notes if f"stay in memory because of {key}" in note]
+    assert len(made.train_pairs.pairs(0)) > 40
 
 
 @pytest.mark.parametrize(

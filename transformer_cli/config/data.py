@@ -140,7 +140,7 @@ class DataConfig(Section):
     def needs_ram(self) -> list[str]:
         """What here works only on training text in memory, by key."""
         needed = {
-            "data.dev null (a part of train)": self.corpus is None and self.dev is None,
+            "data.dev: null": self.corpus is None and self.dev is None,
             "data.more_targets": bool(self.more_targets),
             "data.filter.duplicates": self.filter.duplicates,
         }
