@@ -33,11 +33,10 @@ def test_micro_batches_are_one_batch(sizes, seed):
     config = small_config(model={"dropout": 0.0})
     model = build_model(config, small_tokenizer()).double()
     pairs = small_pairs(sum(sizes), seed)
-    n_tokens = sum(len(tgt) for tgt in pairs.tgt)
 
     def gradient(windows):
         updater = Updater(copy.deepcopy(model), config.train, runtime())
-        loss = sum(updater.backward(collate(pairs, rows), n_tokens) for rows in windows)
+        loss = updater.accumulate([collate(pairs, rows) for rows in windows], range(len(windows)))
         return loss, gradients(updater.model)
 
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -54,11 +53,15 @@ class Poisoned(nn.Module):
     def __init__(self, model, bad):
         super().__init__()
         self.model, self.bad, self.calls = model, bad, 0
+        self.encode, self.output = model.encode, model.output
 
     def forward(self, src, tgt_in):
+        return self.model(src, tgt_in)
+
+    def decode(self, tgt_in, memory, src):
         self.calls += self.training
-        logits = self.model(src, tgt_in)
-        return logits * float("nan") if self.training and self.calls in self.bad else logits
+        hidden = self.model.decode(tgt_in, memory, src)
+        return hidden * float("nan") if self.training and self.calls in self.bad else hidden
 
 
 @pytest.mark.parametrize(("ema_decay", "optimizer"), [(None, "adamw"), (0.9, "adamw"), (None, "muon")])

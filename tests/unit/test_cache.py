@@ -69,11 +69,12 @@ def test_select_before_the_first_step_widens_to_a_beam() -> None:
 
 
 @torch.no_grad()
-def test_memory_is_projected_once_and_copied_only_when_sentences_move() -> None:
+def test_memory_is_projected_once_and_copied_only_when_sentences_move(monkeypatch: pytest.MonkeyPatch) -> None:
     model, src = tiny_model(), padded_source()
     calls = []
     for layer in model.decoder.layers:
-        layer.cross_attn.k_proj.register_forward_hook(lambda *_: calls.append(1))
+        project = layer.cross_attn.keys_values
+        monkeypatch.setattr(layer.cross_attn, "keys_values", lambda *args, p=project: calls.append(1) or p(*args))
     cache = model.start_cache(model.encode(src), src)
     cache.select(torch.tensor([0, 0, 1, 1]))
     before = cache.layers[0].memory_k

@@ -1,10 +1,12 @@
 """Dropout: how much it drops, what it scales, and what decides it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 
-from transformer_cli.model.dropout import Dropout, dropout
+from transformer_cli.model.dropout import Dropout, add_dropped, dropout, dropout_stream
 
 
 @pytest.mark.parametrize("p", [0.001, 0.1, 0.2, 0.5, 0.9, 0.999])
@@ -78,3 +80,40 @@ def test_a_probability_out_of_range_is_refused(p: float) -> None:
 
 def test_the_printed_module_shows_its_probability() -> None:
     assert repr(Dropout(0.25)) == "Dropout(p=0.25)"
+
+
+def test_a_stream_decides_alone_and_ends_with_its_context() -> None:
+    x = torch.ones(100)
+    with dropout_stream(1):
+        first, second = dropout(x, 0.5), dropout(x, 0.5)
+    torch.manual_seed(7)
+    with dropout_stream(1):
+        with dropout_stream(2):
+            assert not torch.equal(dropout(x, 0.5), first)
+        assert torch.equal(dropout(x, 0.5), first)
+        assert torch.equal(dropout(x, 0.5), second)
+    assert not torch.equal(first, second)
+    drawn = dropout(x, 0.5)
+    torch.manual_seed(7)
+    assert torch.equal(dropout(x, 0.5), drawn)
+
+
+def test_threads_do_not_share_a_stream() -> None:
+    x = torch.ones(100)
+
+    def draw(_: int) -> torch.Tensor:
+        with dropout_stream(1):
+            return torch.stack([dropout(x, 0.5) for _ in range(50)])
+
+    expected = draw(0)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(torch.equal(got, expected) for got in pool.map(draw, range(8)))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_adding_what_was_dropped_is_dropping_and_adding(p: float) -> None:
+    residual, x = torch.randn(4, 5), torch.randn(4, 5)
+    with dropout_stream(1):
+        expected = residual + dropout(x, p)
+    with dropout_stream(1):
+        torch.testing.assert_close(add_dropped(residual, x, p), expected)

@@ -5,7 +5,8 @@ from training_rig import runtime, small_config, small_pairs, small_tokenizer
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.batching import TokenizedPairs, collate
 from transformer_cli.data.tokenizer import PAD
-from transformer_cli.training.loss import dev_loss, summed_loss
+from transformer_cli.training import loss
+from transformer_cli.training.loss import dev_loss, linear_cross_entropy, summed_loss
 from transformer_cli.training.validation import is_better
 
 
@@ -24,6 +25,43 @@ def test_loss_is_the_sum_over_tokens_that_are_not_padding(epsilon):
     torch.manual_seed(0)
     logits, targets = torch.randn(2, 3, 7), torch.tensor([[4, 5, 3], [6, 3, PAD]])
     torch.testing.assert_close(summed_loss(logits, targets, epsilon), smoothed_by_hand(logits, targets, epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("n_rows", [1, 7, 70])  # less than a chunk, a whole one, several
+def test_the_chunked_loss_has_the_value_and_the_gradients_of_the_plain_one(monkeypatch, epsilon, n_rows):
+    monkeypatch.setitem(loss._CHUNK, "cpu", 16 * 50)
+    torch.manual_seed(0)
+    hidden = torch.randn(n_rows, 3, 8, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(50, 8, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(0, 50, (n_rows, 3))  # PAD is among them
+    targets[0, 0] = 1
+    plain, chunked = (
+        summed_loss(hidden @ weight.T, targets, epsilon), linear_cross_entropy(hidden, weight, targets, epsilon)
+    )  # fmt: skip
+    torch.testing.assert_close(chunked, plain, rtol=1e-12, atol=1e-12)
+    expected = torch.autograd.grad(3 * plain, [hidden, weight])
+    torch.testing.assert_close(torch.autograd.grad(3 * chunked, [hidden, weight]), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_chunked_loss_of_a_hopeless_token_is_exact():
+    hidden, weight = torch.tensor([[200.0]]), torch.tensor([[1.0], [0.0], [0.0]])  # its probability underflows
+    assert linear_cross_entropy(hidden, weight, torch.tensor([1])).item() == 200.0
+
+
+def test_the_chunked_loss_under_autocast_is_close(monkeypatch):
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(30, 64, requires_grad=True), torch.randn(100, 64, requires_grad=True)
+    targets = torch.randint(0, 100, (30,))
+    expected = summed_loss(hidden @ weight.T, targets, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = linear_cross_entropy(hidden, weight, targets, 0.1)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, expected, rtol=1e-2, atol=0.0)
+    for low, exact in zip(
+        torch.autograd.grad(got, [hidden, weight]), torch.autograd.grad(expected, [hidden, weight]), strict=True
+    ):
+        assert (low - exact).norm() < 0.02 * exact.norm()
 
 
 def test_dev_loss_does_not_depend_on_the_batches():

@@ -21,7 +21,7 @@ from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.attention import flash_refusal
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.recipe import load_recipe
-from transformer_cli.runtime import Runtime
+from transformer_cli.runtime import Runtime, keep_freed_memory
 from transformer_cli.training.continuation import refuse_changes
 from transformer_cli.training.progress import PlainProgress, Progress, RichProgress
 from transformer_cli.training.state import TrainingReport
@@ -52,6 +52,7 @@ def run_training(request: TrainRequest) -> TrainingReport:
     if request.resume and request.overwrite:
         raise ConfigError("--resume and --overwrite exclude each other")
     note = note_on_stderr(request.quiet)
+    keep_freed_memory()
     return _continue(request, note) if request.resume else _start(request, note)
 
 

@@ -10,7 +10,7 @@ zero vector. What wraps attention (residual, norm, dropout of its output) is in 
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_cli.model.dropout import dropout as drop
+from transformer_cli.model.linear import Linear, linear_together
 from transformer_cli.model.masks import causal_mask, combined_mask
 
 if TYPE_CHECKING:
@@ -142,10 +143,10 @@ class MultiHeadAttention(nn.Module):
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
         self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
-        self.q_proj = nn.Linear(d_model, n_heads * d_k, bias=bias)
-        self.k_proj = nn.Linear(d_model, n_heads * d_k, bias=bias)
-        self.v_proj = nn.Linear(d_model, n_heads * d_v, bias=bias)
-        self.out_proj = nn.Linear(n_heads * d_v, d_model, bias=bias)
+        self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
+        self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
+        self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
+        self.out_proj = Linear(n_heads * d_v, d_model, bias=bias)
 
     def forward(
         self,
@@ -170,34 +171,46 @@ class MultiHeadAttention(nn.Module):
         Returns:
             The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` or None.
         """
-        k, v = self.keys_values(key, value)
-        return self.attend(query, k, v, mask, causal=causal, return_weights=return_weights)
+        if query is key is value:
+            q, k, v = (self._split(x) for x in linear_together(query, (self.q_proj, self.k_proj, self.v_proj)))
+        else:
+            q, (k, v) = self._split(self.q_proj(query)), self.keys_values(key, value)
+        return self._attend(q, k, v, mask, causal=causal, return_weights=return_weights)
 
     def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project key and value ``[B, S, D]`` to the heads: ``[B, H, S, K]`` and ``[B, H, S, Kv]``; worth caching."""
-        return self._split(self.k_proj(key)), self._split(self.v_proj(value))
+        if key is value:
+            k, v = linear_together(key, (self.k_proj, self.v_proj))
+        else:
+            k, v = self.k_proj(key), self.v_proj(value)
+        return self._split(k), self._split(v)
 
-    def attend(
-        self,
-        query: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Tensor | None = None,
-        *,
-        causal: bool = False,
-        return_weights: bool = False,
+    def attend(self, query: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``: ``[B, T, D]``."""
+        return self._attend(self._split(self.q_proj(query)), k, v, mask, causal=False, return_weights=False)[0]
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, return_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``; see ``forward``."""
-        q = self._split(self.q_proj(query))  # [B, H, T, K]
-        attention = IMPLEMENTATIONS["naive" if return_weights else self.implementation]
+        """Attend from queries ``[B, H, T, K]`` to keys and values, and join the heads."""
         dropout = self.dropout if self.training else 0.0
-        heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
+        # On a CPU torch would draw the dropout, slowly, from a generator that all threads share.
+        naive = return_weights or (dropout > 0 and q.device.type == "cpu")
+        attention = IMPLEMENTATIONS["naive" if naive else self.implementation]
+        with _float32_on_cpu(q):
+            heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
         out: Tensor = self.out_proj(concat)  # [B, T, D]
         return out, weights if return_weights else None
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # [B, H, T, K]
+
+
+def _float32_on_cpu(x: Tensor) -> AbstractContextManager[object]:
+    """Keep autocast away on a CPU: torch's bfloat16 kernel took 42 ms for a backward pass that takes 2.4 in float32."""
+    on_cpu = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    return torch.autocast("cpu", enabled=False) if on_cpu else nullcontext()
 
 
 @contextmanager

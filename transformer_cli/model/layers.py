@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention, at_least_float32
 from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.linear import Linear
 
 if TYPE_CHECKING:
     from transformer_cli.config import Implementation, ModelConfig
@@ -40,10 +41,10 @@ class FeedForward(nn.Module):
     def __init__(self, config: "ModelConfig") -> None:
         super().__init__()
         self.activation = config.activation
-        self.w_1 = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.w_2 = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
+        self.w_1 = Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.w_2 = Linear(config.d_ff, config.d_model, bias=config.bias)
         if config.activation == "swiglu":
-            self.w_g = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+            self.w_g = Linear(config.d_model, config.d_ff, bias=config.bias)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,7 +74,9 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Return x ``[B, T, D]`` after the wrapped sub-layer."""
-        y: Tensor = x + self.dropout(sublayer(self.norm(x))) if self.pre else self.norm(x + self.dropout(sublayer(x)))
+        if self.pre:
+            return self.dropout.add(x, sublayer(self.norm(x)))
+        y: Tensor = self.norm(self.dropout.add(x, sublayer(x)))
         return y
 
 
@@ -130,10 +133,10 @@ class DecoderLayer(nn.Module):
 
         def self_attention(x: Tensor) -> Tensor:
             k, v = cache.append(*self.self_attn.keys_values(x, x))
-            return self.self_attn.attend(x, k, v)[0]
+            return self.self_attn.attend(x, k, v)
 
         def cross_attention(x: Tensor) -> Tensor:
-            return self.cross_attn.attend(x, cache.memory_k, cache.memory_v, memory_mask)[0]
+            return self.cross_attn.attend(x, cache.memory_k, cache.memory_v, memory_mask)
 
         x = self.self_attn_residual(x, self_attention)
         x = self.cross_attn_residual(x, cross_attention)

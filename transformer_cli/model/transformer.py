@@ -19,6 +19,7 @@ from transformer_cli.model.cache import DecoderCache, LayerCache
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.init import initialise
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
+from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask
 from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions
 
@@ -127,7 +128,7 @@ class Transformer(nn.Module):
         self.tgt_embedding = Embedding(config, tgt_vocab_size, max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.d_model, tgt_vocab_size, bias=False)
+        self.output = Linear(config.d_model, tgt_vocab_size, bias=False)
         if config.tie_embeddings == "all":
             self.src_embedding.tokens.weight = self.tgt_embedding.tokens.weight
         if config.tie_embeddings != "none":

@@ -43,8 +43,8 @@ def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, run
         window = order.window(position)
         began = time.monotonic()
         n_tokens = order.target_tokens(window)
-        for rows in window:
-            updater.backward(collate(pairs, rows).to(runtime.device), n_tokens)
+        batches = [collate(pairs, rows).to(runtime.device) for rows in window]
+        updater.accumulate(batches, seeds=range(len(batches)))
         updater.unscale_and_clip().item()  # waits for the device
         updater.step(0.0, step + 1)
         if step:

@@ -22,7 +22,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs, collate
 from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFailed
-from transformer_cli.runtime import Runtime, seed_stream
+from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
 from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
 from transformer_cli.training.data_order import DataOrder, Window
@@ -148,14 +148,13 @@ class Trainer:
 
     def _accumulate(self, window: Window) -> Tensor:
         """Add up the gradients of a window; return its loss per token."""
-        n_tokens, at = self._order.target_tokens(window), self.state.position
-        losses = []
-        for offset, rows in enumerate(window):
-            batch = collate(self._pairs, rows).to(self.runtime.device)
-            # Keyed by the place in the data and not by the step: a skipped step reads on without counting.
-            seed_stream(self.settings.seed, "dropout", at.epoch, at.batch + offset)
-            losses.append(self._updater.backward(batch, n_tokens))
-        return torch.stack(losses).sum()
+        at = self.state.position
+        batches = [collate(self._pairs, rows).to(self.runtime.device) for rows in window]
+        # Keyed by the place in the data and not by the step: a skipped step reads on without counting.
+        seeds = [
+            stream_seed(self.settings.seed, "dropout", at.epoch, at.batch + offset) for offset in range(len(window))
+        ]
+        return self._updater.accumulate(batches, seeds)
 
     def _skip(self, loss: float, norm: float) -> None:
         """Leave everything as it was but for the place in the data; give up after too many in a row."""

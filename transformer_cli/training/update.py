@@ -4,9 +4,10 @@ Not here: which batches (``data_order.py``), which learning rate (``schedule.py`
 (``trainer.py``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +17,13 @@ from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import Batch
 from transformer_cli.errors import TrainingFailed
+from transformer_cli.model.dropout import dropout_stream
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 from transformer_cli.training import optimizer as optimizing
 from transformer_cli.training.ema import Ema
-from transformer_cli.training.loss import summed_loss
+from transformer_cli.training.loss import batch_loss
+from transformer_cli.training.replicas import Replicas
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -30,26 +34,39 @@ class Updater:
     def __init__(self, model: nn.Module, config: TrainConfig, runtime: Runtime) -> None:
         self.model, self._config, self._runtime = model, config, runtime
         self.optimizers = optimizing.build_optimizers(model, config)
+        on_cpu = runtime.device.type == "cpu"
+        self._replicas = Replicas(model, min(config.accumulate, runtime.threads) if on_cpu else 1)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)
 
-    def backward(self, batch: Batch, window_tokens: int) -> Tensor:
-        """Add a batch's gradients; return its share of the window's loss, a scalar that stays on the device.
+    def accumulate(self, batches: Sequence[Batch], seeds: Sequence[int]) -> Tensor:
+        """Add the gradients of a window; return its loss per target token, a scalar that stays on the device.
 
         Args:
-            batch: on the device.
-            window_tokens: target tokens of the whole accumulation window.
+            batches: on the device; those of a CPU are computed side by side.
+            seeds: one for each batch, of everything random in it.
 
         Raises:
             TrainingFailed: memory ran out.
         """
-        with _memory_explained(batch, self._config):
+        n_tokens = sum(batch.n_tokens for batch in batches)
+        jobs = [partial(self._backward, batch, seed, n_tokens) for batch, seed in zip(batches, seeds, strict=True)]
+        return torch.stack(self._replicas.run(jobs)).sum()
+
+    def _backward(self, batch: Batch, seed: int, window_tokens: int, model: nn.Module) -> Tensor:
+        """Add a batch's gradients to those of a model; return its share of the window's loss."""
+        with _memory_explained(batch, self._config), self._stream(seed):
             with self._runtime.autocast():
-                logits = self.model(batch.src, batch.tgt_in)
-            loss = summed_loss(logits, batch.tgt_out, self._config.label_smoothing) / window_tokens
+                loss = batch_loss(cast(Transformer, model), batch, self._config.label_smoothing) / window_tokens
             torch.autograd.backward(self.scaler.scale(loss))
         return loss.detach()
+
+    def _stream(self, seed: int) -> AbstractContextManager[None]:
+        if self._runtime.device.type == "cpu":
+            return dropout_stream(seed)
+        torch.manual_seed(seed)  # there is one batch at a time there
+        return nullcontext()
 
     def unscale_and_clip(self) -> Tensor:
         """Return the norm that the true gradients had before clipping; it stays on the device."""

@@ -1,0 +1,96 @@
+"""The linear layer: one matrix product, and what makes it fast on a CPU.
+
+Legend: N rows (all tokens of a batch), I inputs, O outputs of a layer.
+
+Under bfloat16 autocast on a CPU the product alone is done in bfloat16 (with float32 sums inside); what goes in and
+comes out is float32. Everywhere else this is ``F.linear``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+#: oneDNN compiles a kernel for every new number of rows (a seventh of a training step, measured), so rows are filled
+#: up to a multiple of this.
+_ROWS = 256
+
+
+class Linear(nn.Linear):
+    """y = x Wᵀ + b."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``[..., O]`` for x ``[..., I]``."""
+        return linear(x, self.weight, self.bias)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return x Wᵀ + b.
+
+    Args:
+        x: ``[..., I]``.
+        weight: ``[O, I]``.
+        bias: ``[O]`` or None.
+    """
+    if product_dtype(x) is torch.bfloat16 and x.device.type == "cpu":
+        y: Tensor = _Bf16Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return y
+    return F.linear(x, weight, bias)
+
+
+def linear_together(x: Tensor, layers: Sequence[nn.Linear]) -> Sequence[Tensor]:
+    """Apply several layers to the same x ``[..., I]`` in one product; three of width 128 take two thirds of the time.
+
+    Returns:
+        The outputs ``[..., O]`` of each layer.
+    """
+    weight = torch.cat([layer.weight for layer in layers])
+    bias = torch.cat([layer.bias for layer in layers]) if layers[0].bias is not None else None
+    return torch.split(linear(x, weight, bias), [layer.out_features for layer in layers], dim=-1)
+
+
+def product_dtype(x: Tensor) -> torch.dtype:
+    """Return the dtype in which autocast wants matrix products with x; without autocast its own."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+
+
+class _Bf16Linear(torch.autograd.Function):
+    """A linear layer whose three products (output, gradient of x, gradient of W) are in bfloat16.
+
+    ``torch.autocast`` does the same with more copies, and meets a new number of rows in every batch.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        rows, w = _filled_rows(x), weight.bfloat16()  # [N, I], [O, I]
+        ctx.save_for_backward(rows, w)
+        ctx.has_bias = bias is not None
+        y = _unfilled(rows @ w.t(), x)
+        return y if bias is None else y.add_(bias)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
+        rows, w = ctx.saved_tensors
+        (grad,) = grads  # [..., O]
+        g = _filled_rows(grad)  # [N, O]
+        grad_x = _unfilled(g @ w, grad) if ctx.needs_input_grad[0] else None
+        grad_bias = grad.flatten(0, -2).sum(0) if ctx.has_bias else None
+        return grad_x, (g.t() @ rows).float(), grad_bias
+
+
+def _filled_rows(x: Tensor) -> Tensor:
+    """Return x as a matrix in bfloat16, with rows of zeros at its end."""
+    n_rows = x.shape[:-1].numel()
+    rows = torch.empty(-(-n_rows // _ROWS) * _ROWS, x.size(-1), dtype=torch.bfloat16)
+    rows[:n_rows] = x.flatten(0, -2)
+    rows[n_rows:] = 0
+    return rows
+
+
+def _unfilled(rows: Tensor, like: Tensor) -> Tensor:
+    """Undo ``_filled_rows``: float32, with the leading dimensions of another tensor."""
+    leading = like.shape[:-1]
+    return rows[: leading.numel()].float().view(*leading, -1)
