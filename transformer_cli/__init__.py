@@ -14,16 +14,18 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "load"]
 
 
-def load(run: str, device: str = "auto") -> "Translator":
+def load(run: str, device: str = "auto", to: str | None = None) -> "Translator":
     """Load a trained run for translation.
 
     Args:
         run: a run folder, or one of its ``checkpoints/step-N`` folders.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        to: language to translate into, if the run knows several; None: its main one.
 
     Raises:
         RunError: there is no usable model at that place.
+        UserError: the run does not translate into that language.
     """
     from transformer_cli.decoding.translator import Translator  # torch is imported only when it is used
 
-    return Translator.from_run(run, device=device)
+    return Translator.from_run(run, device=device, to=to)

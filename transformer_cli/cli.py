@@ -18,13 +18,34 @@ from transformer_cli.commands.options import (
     BatchSize,
     BatchTokens,
     BeamSize,
+    Causal,
+    Choice,
+    Choose,
     Debug,
     Device,
+    Dtype,
+    Flash,
     Format,
+    HeadDim,
+    Heads,
     LengthPenalty,
+    MaxRatio,
+    MeasuredRecipe,
+    MeasureTraining,
+    Mono,
     Overrides,
+    OwnPairs,
+    PairsOutput,
     Quiet,
+    Repeats,
     Run,
+    Runs,
+    SeqLen,
+    Sequences,
+    Steps,
+    Tag,
+    WeightDropout,
+    refuse_given,
 )
 from transformer_cli.commands.text_arguments import TextCommand
 
@@ -96,7 +117,8 @@ def translate(
     input_path: Annotated[
         str | None, typer.Option("--input", "-i", help="File to translate line by line (.gz too); - is stdin.")
     ] = None,
-    output_path: Annotated[str, typer.Option("--output", "-o", help="File to write; - is stdout.")] = "-",
+    output_path: Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")] = "-",
+    to: Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")] = None,
     beam_size: BeamSize = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")] = 1,
     length_penalty: LengthPenalty = None,
@@ -139,6 +161,7 @@ def translate(
             output_format="json" if as_json else output_format.value,
             device=device,
             quiet=quiet,
+            to=to,
         )
     )
 
@@ -215,31 +238,86 @@ def evaluate(
 
 
 @app.command()
-def bench(
-    seq_len: Annotated[
-        list[int] | None, typer.Option("--seq-len", min=1, help="Sequence length; repeatable. (default: 512 and 1024)")
-    ] = None,
-    flash: Annotated[bool, typer.Option("--flash", help="Measure torch's flash kernel too.")] = False,
-    heads: Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")] = 8,
-    head_dim: Annotated[int, typer.Option("--head-dim", min=1, help="Width of a head.")] = 64,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Sequences in a batch.")] = 1,
-    dtype: Annotated[
-        str | None,
-        typer.Option("--dtype", help="float32, bfloat16 or float16. (default: float32 on a CPU, else bfloat16)"),
-    ] = None,
-    causal: Annotated[bool, typer.Option("--causal", help="Hide later positions, as in the decoder.")] = False,
-    dropout: Annotated[float, typer.Option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")] = 0.0,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")] = 10,
+def augment(
+    runs: Runs,
+    output: PairsOutput,
+    mono: Mono = None,
+    pairs: OwnPairs = None,
+    tag: Tag = None,
+    choose: Choice = Choose.score,
+    max_ratio: MaxRatio = 2.0,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    batch_size: BatchSize = None,
+    batch_tokens: BatchTokens = None,
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Measure attention: time, memory and error of the naive and the fused kernels."""
+    """Make more training pairs: back-translate target text, or distil your own pairs."""
+    from transformer_cli.commands import augment as command
+
+    search = {"beam_size": beam_size, "length_penalty": length_penalty}
+    report = command.run_augment(
+        command.AugmentRequest(
+            mono=mono,
+            pairs=pairs,
+            runs=tuple(runs),
+            output=output,
+            search=search | {"batch_size": batch_size, "batch_tokens": batch_tokens},
+            tag=tag,
+            choose=choose.value,
+            max_ratio=max_ratio,
+            device=device,
+            quiet=quiet,
+        )
+    )
+    if as_json:
+        typer.echo(command.as_json(report))
+
+
+@app.command()
+def bench(
+    context: typer.Context,
+    seq_len: SeqLen = None,
+    flash: Flash = False,
+    heads: Heads = 8,
+    head_dim: HeadDim = 64,
+    batch: Sequences = 1,
+    dtype: Dtype = None,
+    causal: Causal = False,
+    dropout: WeightDropout = 0.0,
+    repeats: Repeats = 10,
+    train: MeasureTraining = False,
+    config: MeasuredRecipe = None,
+    overrides: Overrides = None,
+    steps: Steps = 10,
+    device: Device = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Measure attention (time, memory and error of the kernels), or the training step (--train)."""
     from rich.console import Console
 
-    from transformer_cli.commands import bench as command
     from transformer_cli.commands.notes import note_on_stderr
+
+    attention = {"seq_len", "flash", "heads", "head_dim", "batch", "dtype", "causal", "dropout"}
+    unused, where = (attention, "with") if train else ({"config", "overrides", "steps"}, "without")
+    refuse_given(context, unused, f"{where} --train")
+    note = note_on_stderr(quiet or as_json)
+    if train:
+        from transformer_cli.commands import bench_training
+
+        request = bench_training.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
+        steps_report = bench_training.run_training_bench(request, note)
+        if as_json:
+            typer.echo(bench_training.as_json(steps_report))
+        else:
+            bench_training.render(steps_report, Console())
+        return
+    from transformer_cli.commands import bench as command
 
     report = command.run_bench(
         seq_lens=seq_len or command.DEFAULT_LENGTHS,
@@ -252,7 +330,7 @@ def bench(
         dropout=dropout,
         device=device,
         repeats=repeats,
-        note=note_on_stderr(quiet or as_json),
+        note=note,
     )
     if as_json:
         typer.echo(command.as_json(report))

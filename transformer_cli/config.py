@@ -6,7 +6,9 @@ Combinations that mean nothing are refused by name in the validators at the end 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+
+from transformer_cli.config_data import FilterConfig, MoreTarget, Section, Source
 
 PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 Width = Annotated[int, Field(ge=1, le=65_536)]
@@ -14,56 +16,8 @@ Depth = Annotated[int, Field(ge=1, le=1_000)]
 Beam = Annotated[int, Field(ge=1, le=1_000)]
 Averaged = Annotated[int, Field(ge=2, le=1_000)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Column = Annotated[
-    int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
-]
+Strength = Annotated[float, Field(ge=0.0, le=100.0)]
 Implementation = Literal["naive", "sdpa"]
-
-
-class Section(BaseModel):
-    """A group of keys: unknown keys are refused, values never change after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
-
-
-class Source(Section):
-    """Where sentence pairs come from: exactly one of two text files, a TSV, a JSONL or a Hub data set."""
-
-    src: str | list[str] | None = Field(None, description="source text file(s) or glob(s), one sentence a line")
-    tgt: str | list[str] | None = Field(None, description="target text file(s) or glob(s), aligned with src")
-    tsv: str | list[str] | None = Field(None, description="tab-separated file(s), one pair a line")
-    jsonl: str | list[str] | None = Field(None, description="JSON-lines file(s), one object a line")
-    hub: str | None = Field(None, description="data set for datasets.load_dataset: Hub id or local folder")
-    config: str | None = Field(None, description="configuration name of the Hub data set")
-    split: str | None = Field(None, description="split of the Hub data set, e.g. train or train[:10%]")
-    src_column: Column | None = Field(None, description="TSV: column number from 0; Hub: column name")
-    tgt_column: Column | None = Field(None, description="TSV: column number from 0; Hub: column name")
-    src_field: str | None = Field(None, description="JSONL: field of the source sentence")
-    tgt_field: str | None = Field(None, description="JSONL: field of the target sentence")
-
-    @property
-    def kind(self) -> Literal["text", "tsv", "jsonl", "hub"]:
-        """Which reader this source is for."""
-        return next((kind for kind in ("tsv", "jsonl", "hub") if getattr(self, kind) is not None), "text")
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "Source":
-        allowed = {
-            "text": {"src", "tgt"},
-            "tsv": {"tsv", "src_column", "tgt_column"},
-            "jsonl": {"jsonl", "src_field", "tgt_field"},
-            "hub": {"hub", "config", "split", "src_column", "tgt_column"},
-        }[self.kind]
-        given = {name for name in type(self).model_fields if getattr(self, name) is not None}
-        if extra := sorted(given - allowed):
-            raise ValueError(
-                f"{', '.join(extra)} cannot be combined with {self.kind if self.kind != 'text' else 'src/tgt'}"
-            )
-        if self.kind == "text" and not (self.src and self.tgt):
-            raise ValueError("needs src and tgt, or tsv, or jsonl, or hub")
-        if self.kind == "tsv" and any(isinstance(column, str) for column in (self.src_column, self.tgt_column)):
-            raise ValueError("src_column and tgt_column of a TSV are numbers, counted from 0")
-        return self
 
 
 class DataConfig(Section):
@@ -81,6 +35,10 @@ class DataConfig(Section):
     max_length: Annotated[int, Field(ge=2, le=100_000)] = Field(
         128, description="longest side in subword tokens, with </s>"
     )
+    more_targets: tuple[MoreTarget, ...] = Field(
+        (), description="other target languages of the same model, each chosen by a tag in front of the source"
+    )
+    filter: FilterConfig = Field(FilterConfig(), description="what leaves training as noise, counted")
 
     @model_validator(mode="after")
     def _where_from(self) -> "DataConfig":
@@ -93,6 +51,24 @@ class DataConfig(Section):
             pair = f"{self.src_lang} and {self.tgt_lang}"
             raise ValueError(f"corpus phrasebook has {', '.join(sorted(known))}: choose two of them, got {pair}")
         return self
+
+    @model_validator(mode="after")
+    def _targets_differ(self) -> "DataConfig":
+        if twice := sorted(lang for lang in set(self.targets) if self.targets.count(lang) > 1):
+            raise ValueError(f"tgt_lang and more_targets name each language once, got {', '.join(twice)} twice")
+        if self.more_targets and self.max_length < 3:
+            raise ValueError("more_targets needs a max_length of at least 3: a tag, a token of text and </s>")
+        return self
+
+    @property
+    def targets(self) -> list[str]:
+        """The languages that the model translates into, the main one first."""
+        return [self.tgt_lang, *(target.lang for target in self.more_targets)]
+
+    @property
+    def tagged_targets(self) -> list[str]:
+        """The languages that have a tag: all targets, if there are several."""
+        return self.targets if self.more_targets else []
 
 
 class TokenizerConfig(Section):
@@ -138,6 +114,10 @@ class ModelConfig(Section):
     encoder_layers: Depth = Field(4, description="depth of the encoder")
     decoder_layers: Depth = Field(4, description="depth of the decoder")
     dropout: Probability = Field(0.2, description="dropout on embeddings, sub-layer outputs and inside feed-forward")
+    embedding_dropout: Probability | None = Field(None, description="dropout on embeddings; null: as dropout")
+    residual_dropout: Probability | None = Field(None, description="dropout on sub-layer outputs; null: as dropout")
+    feed_forward_dropout: Probability | None = Field(None, description="dropout inside feed-forward; null: as dropout")
+    word_dropout: Probability = Field(0.0, description="dropout of the whole embedding of a token, on both sides")
     attention_dropout: Probability = Field(
         0.0, description="dropout on attention weights (above 0 there is no flash kernel)"
     )
@@ -149,6 +129,8 @@ class ModelConfig(Section):
         AttentionPlaces(), description="naive (the equations) or sdpa (fused kernels), for all places or each"
     )
     attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
+    qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
+    zero_init: bool = Field(False, description="the last matrix of each sub-layer starts at zero")
     tie_embeddings: Literal["none", "decoder", "all"] = Field(
         "all", description="share no embeddings, the decoder's with the output layer, or all three"
     )
@@ -162,6 +144,11 @@ class ModelConfig(Section):
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
         return self
+
+    def dropout_at(self, place: Literal["embedding", "residual", "feed_forward"]) -> float:
+        """Return the dropout probability of a place: its own, or that of all places."""
+        own: float | None = getattr(self, f"{place}_dropout")
+        return self.dropout if own is None else own
 
 
 class TrainConfig(Section):
@@ -193,9 +180,24 @@ class TrainConfig(Section):
         0.2, description="share of the steps, at the end, in which the trapezoidal schedule decays"
     )
     label_smoothing: Probability = Field(0.1, description="probability mass spread over the vocabulary")
+    r_drop: Strength = Field(0.0, description="alpha of R-Drop: two dropouts of a batch shall agree; 0: off")
+    simcut: Strength = Field(0.0, description="alpha of SimCut: whole and cut sentences shall agree; 0: off")
+    simcut_cutoff: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="probability that SimCut cuts a token")
+    teachers: list[str] = Field([], description="runs with this tokenizer, whose mean prediction is learned too")
+    distill: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description="weight of the teachers against the data")
     clip_norm: Annotated[float, Field(gt=0)] | None = Field(1.0, description="largest gradient norm; null: no clipping")
+    subword_sampling: Probability = Field(
+        0.0, description="other pieces in each epoch: BPE-dropout's probability, unigram's alpha; 0: the usual ones"
+    )
+    sampled_sides: Literal["both", "source", "target"] = Field("both", description="whose pieces are sampled")
+    bidirectional_epochs: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="first epochs that read each pair in both directions"
+    )
     amp: Literal["auto", "off", "bf16", "fp16"] = Field(
         "auto", description="mixed precision; auto: bf16 where it is native and pays"
+    )
+    checkpointing: Literal["none", "attention", "layer"] = Field(
+        "none", description="what is computed again in the backward pass instead of being kept in memory"
     )
     ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="exponential moving average of the weights; validated and saved instead of them"
@@ -224,6 +226,8 @@ class TrainConfig(Section):
     def _has_an_end(self) -> "TrainConfig":
         if self.max_steps is None and self.max_epochs is None and self.max_minutes is None:
             raise ValueError("needs at least one of max_steps, max_epochs and max_minutes")
+        if self.sampled_sides != "both" and self.subword_sampling == 0.0:
+            raise ValueError(f"sampled_sides {self.sampled_sides} means nothing while subword_sampling is 0")
         return self
 
     @model_validator(mode="after")
@@ -234,6 +238,16 @@ class TrainConfig(Section):
             raise ValueError(f"decay_share needs schedule: trapezoidal; {self.schedule} decays from the warm-up on")
         if self.average_last is not None and self.average_best is not None:
             raise ValueError("average_last and average_best exclude each other: set one of them to null")
+        return self
+
+    @model_validator(mode="after")
+    def _objectives_fit(self) -> "TrainConfig":
+        if self.r_drop and self.simcut:
+            raise ValueError("r_drop and simcut exclude each other: both compare two passes over a batch; set one to 0")
+        if not self.simcut and self.simcut_cutoff != type(self).model_fields["simcut_cutoff"].default:
+            raise ValueError("simcut_cutoff does nothing while simcut is 0")
+        if bool(self.teachers) != bool(self.distill):
+            raise ValueError("teachers and distill belong together: give runs and a weight above 0, or neither")
         return self
 
 
@@ -275,6 +289,34 @@ class Config(Section):
             raise ValueError(
                 "model.tie_embeddings: all needs one vocabulary: set tokenizer.joint to true, or tie decoder/none"
             )
+        if self.train.bidirectional_epochs and self.model.tie_embeddings != "all":
+            raise ValueError(
+                "train.bidirectional_epochs reads each side as source and as target: "
+                "it needs tokenizer.joint: true and model.tie_embeddings: all"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _tags_name_the_target(self) -> "Config":
+        if self.train.bidirectional_epochs and self.data.more_targets:
+            raise ValueError(
+                "train.bidirectional_epochs and data.more_targets exclude each other: the source has no tag"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_pieces_to_sample(self) -> "Config":
+        of_its_own = self.tokenizer.model is None and self.train.init_from is None
+        if self.train.subword_sampling and of_its_own and self.tokenizer.model_type == "char":
+            raise ValueError("train.subword_sampling needs tokenizer.model_type bpe or unigram, got char")
+        return self
+
+    @model_validator(mode="after")
+    def _passes_differ(self) -> "Config":
+        model = self.model
+        places = [model.dropout_at(place) for place in ("embedding", "residual", "feed_forward")]
+        if self.train.r_drop and not any([*places, model.word_dropout, model.attention_dropout]):
+            raise ValueError("train.r_drop compares two dropouts of a batch, and there is none: raise model.dropout")
         return self
 
 
@@ -283,5 +325,5 @@ RESUMABLE = frozenset(
     [f"decode.{key}" for key in DecodeConfig.model_fields]
     + [f"train.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "stop_metric", "max_bad_steps")]
     + [f"train.{key}" for key in ("validate_every", "validate_beam_size", "save_every", "log_every")]
-    + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best")]
+    + [f"train.{key}" for key in ("keep_last", "keep_best", "average_last", "average_best", "checkpointing")]
 )

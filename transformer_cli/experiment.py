@@ -10,15 +10,21 @@ from pathlib import Path
 from transformer_cli.checkpoint import build_model, load_model
 from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import Config
-from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
+from transformer_cli.data.batching import TokenizedPairs, fitting, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
+from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.data.filters import of_like_length
+from transformer_cli.data.sampling import SubwordSampler
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
+from transformer_cli.training.teachers import check_teachers
 
 #: What a run may change against the one it starts from: the weights are the same whatever these say.
-_FREE_IN_FINE_TUNING = {"dropout", "attention_dropout", "attention"}
+_FREE_IN_FINE_TUNING = {"attention", "attention_dropout", "dropout", "word_dropout"} | {
+    f"{place}_dropout" for place in ("embedding", "residual", "feed_forward")
+}
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Experiment:
     config: Config
     corpus: Corpus
     tokenizer: Tokenizer
-    train_pairs: TokenizedPairs
+    train_pairs: EpochPairs
     dev_pairs: TokenizedPairs  # for the loss: without over-long pairs; BLEU is measured on corpus.dev
     dropped: dict[str, int]  # reason -> pairs left out of training
     model: Transformer
@@ -44,7 +50,7 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
 
     Raises:
         DataError: the text cannot be used, or nothing is left of it.
-        RunError: ``train.init_from`` does not fit.
+        RunError: ``train.init_from`` or one of ``train.teachers`` does not fit.
     """
     corpus = load_corpus(config.data, config.train.seed)
     for warning in corpus.notes:
@@ -54,10 +60,13 @@ def prepare(config: Config, note: Callable[[str], None], tokenizer: Tokenizer | 
         _refuse_other_architecture(config, parent[2])
         note(f"weights and tokenizer come from {config.train.init_from}; the tokenizer section is not used")
     tokenizer = tokenizer or (parent[1] if parent else _tokenizer(config, corpus, note))
-    train_pairs, too_long = tokenize_pairs(corpus.train, tokenizer, config.data.max_length)
-    dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length)
-    dropped = {**corpus.dropped, f"longer than data.max_length {config.data.max_length}": too_long}
-    if not len(train_pairs.src):
+    if config.train.subword_sampling and not tokenizer.can_sample():
+        raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="a model of characters or words")
+    check_teachers(config, tokenizer)
+    train_pairs, dropped = _train_pairs(config, corpus, tokenizer)
+    tag = _tag(config, tokenizer, config.data.tgt_lang)
+    dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length, tag)
+    if not len(train_pairs):
         raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
     if not len(dev_pairs.src):
         raise DataError("every dev pair is longer than data.max_length", got=config.data.max_length)
@@ -73,7 +82,41 @@ def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> T
         raise DataError(
             "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
         )
-    return train_tokenizer(config.tokenizer, corpus.train.src, corpus.train.tgt, note)
+    text = corpus.all_train
+    return train_tokenizer(config.tokenizer, text.src, text.tgt, note, config.data.tagged_targets)
+
+
+def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[EpochPairs, dict[str, int]]:
+    """Tokenise, drop what is too long, and say what each epoch makes of the rest."""
+    data, train = config.data, config.train
+    everything, _ = tokenize_pairs(corpus.train, tokenizer, None, _tag(config, tokenizer, data.tgt_lang))
+    for language, pairs in corpus.more.items():
+        everything += tokenize_pairs(pairs, tokenizer, None, _tag(config, tokenizer, language))[0]
+    kept = fitting(everything, data.max_length)
+    dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(everything) - len(kept)}
+    plain = everything.select(kept)
+    if (ratio := data.filter.length_ratio) is not None:
+        alike = of_like_length(plain.src_lengths, plain.tgt_lengths, ratio)
+        dropped[f"lengths differ by more than data.filter.length_ratio {ratio:g}"] = len(plain) - len(alike)
+        plain, kept = plain.select(alike), [kept[i] for i in alike]
+    if train.subword_sampling == 0.0:
+        return EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs), dropped
+    sampler = SubwordSampler(
+        tokenizer,
+        train.subword_sampling,
+        samples_src=train.sampled_sides != "target",
+        samples_tgt=train.sampled_sides != "source",
+        seed=train.seed,
+        max_length=data.max_length,
+        n_tags=1 if data.more_targets else 0,
+    )
+    text = corpus.all_train.select(kept)
+    reading = EpochPairs(plain, bidirectional_epochs=train.bidirectional_epochs, text=text, sampler=sampler)
+    return reading, dropped
+
+
+def _tag(config: Config, tokenizer: Tokenizer, language: str) -> int | None:
+    return tokenizer.tag(language) if config.data.more_targets else None
 
 
 def _told(dropped: dict[str, int]) -> str:

@@ -16,6 +16,7 @@ from toy_language import toy_pairs
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.train import make_trainer
 from transformer_cli.config import AttentionPlaces, Config
+from transformer_cli.config_data import FilterConfig
 from transformer_cli.data.batching import collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.decoding.settings import DecodeSettings
@@ -24,6 +25,7 @@ from transformer_cli.errors import TrainingFailed
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.recipe import all_keys, load_recipe
 from transformer_cli.runtime import Runtime
+from transformer_cli.training.update import Updater
 
 RECIPE = """
 data:
@@ -49,6 +51,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.de").write_text(
             "".join(f"{tgt} ü{i}\n" for i, (_, tgt) in enumerate(part)), encoding="utf-8"
         )
+    (folder / "fr.tsv").write_text("".join(f"one cats {i}\tune chatte {i}\n" for i in range(20)), encoding="utf-8")
+    noise = [("same", "same"), ("one", "ένα"), ("two", "zwei"), ("two", "zwei"), ("three", "a b c d e f g h i j k")]
+    (folder / "noisy.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in noise), encoding="utf-8")
     (folder / "my.yaml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
     return folder
 
@@ -73,8 +78,13 @@ def n_pairs(config: Config, _: Path) -> object:
     return len(experiment(config).train_pairs)
 
 
+def first_epoch(config: Config, _: Path) -> object:
+    pairs = experiment(config).train_pairs.pairs(0)
+    return [[ids.tolist() for ids in side] for side in (pairs.src, pairs.tgt)]
+
+
 def n_batches(config: Config, _: Path) -> object:
-    pairs, train = experiment(config).train_pairs, config.train
+    pairs, train = experiment(config).train_pairs.plain, config.train
     return len(epoch_batches(pairs.src_lengths, pairs.tgt_lengths, train.batch_tokens, seed=train.seed, epoch=0))
 
 
@@ -85,7 +95,7 @@ def weights(config: Config, _: Path) -> object:
 def output(config: Config, _: Path, training: bool = False) -> object:
     made = experiment(config)
     torch.manual_seed(0)
-    batch = collate(made.train_pairs, np.arange(4))
+    batch = collate(made.train_pairs.plain, np.arange(4))
     return made.model.train(training)(batch.src, batch.tgt_in).sum().item()
 
 
@@ -156,6 +166,24 @@ def translation(config: Config, path: Path) -> object:
     return [(hypothesis.tokens, hypothesis.score) for one in found for hypothesis in one.hypotheses]
 
 
+def kept_for_backward(config: Config, _: Path) -> object:
+    made, kept = experiment(config), []
+    Updater(made.model.train(), config.train, Runtime.resolve("cpu"))
+    batch = collate(made.train_pairs, np.arange(4))
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.shape) or tensor, lambda t: t):
+        made.model(batch.src, batch.tgt_in)
+    return len(kept)
+
+
+def make_given_runs(folder: Path) -> None:
+    """Train the runs that rows speak of, unless they are there."""
+    for name, seed in {"parent": 1, "other": 2}.items():
+        if not (folder / name).exists():
+            trained(load_recipe(str(folder / "my.yaml"), [f"train.seed={seed}"]), folder / name)
+
+
+TAUGHT = ["train.teachers=[{folder}/parent/run]", "train.distill=0.5"]
+NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
 #: key, changed value, observable, and settings of both sides where the base recipe hides the effect.
@@ -168,6 +196,12 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.test", "{{src: {folder}/c.en, tgt: {folder}/c.de}}", text, []),
     ("data.dev_size", "3", text, ["data.dev=null"]),
     ("data.max_length", "17", n_pairs, []),
+    ("data.more_targets", "[{{lang: fr, train: {{tsv: {folder}/fr.tsv}}}}]", n_pairs, []),
+    ("data.filter", "{{identical: true, duplicates: true}}", n_pairs, NOISY),
+    ("data.filter.length_ratio", "3", n_pairs, NOISY),
+    ("data.filter.identical", "true", n_pairs, NOISY),
+    ("data.filter.duplicates", "true", n_pairs, NOISY),
+    ("data.filter.wrong_script", "true", n_pairs, NOISY),
     ("tokenizer.model_type", "char", tokenizer, []),
     ("tokenizer.vocab_size", "310", tokenizer, []),
     ("tokenizer.joint", "false", tokenizer, ["model.tie_embeddings=none"]),
@@ -181,6 +215,10 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("model.encoder_layers", "2", weights, []),
     ("model.decoder_layers", "2", weights, []),
     ("model.dropout", "0.5", training_output, []),
+    ("model.embedding_dropout", "0.5", training_output, []),
+    ("model.residual_dropout", "0.5", training_output, []),
+    ("model.feed_forward_dropout", "0.5", training_output, []),
+    ("model.word_dropout", "0.5", training_output, []),
     ("model.attention_dropout", "0.5", training_output, []),
     ("model.activation", "gelu", output, []),
     ("model.bias", "false", weights, []),
@@ -191,6 +229,8 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("model.attention.decoder", "naive", implementations, []),
     ("model.attention.cross", "naive", implementations, []),
     ("model.attention_scale", "false", output, []),
+    ("model.qk_norm", "true", output, []),
+    ("model.zero_init", "true", weights, []),
     ("model.tie_embeddings", "decoder", weights, []),
     ("train.batch_tokens", "200", n_batches, []),
     ("train.accumulate", "2", final_weights, []),
@@ -206,7 +246,16 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.schedule", "cosine", records("train", "lr"), []),
     ("train.decay_share", "0.5", records("train", "lr"), ["train.schedule=trapezoidal"]),
     ("train.label_smoothing", "0.3", records("train", "loss"), []),
+    ("train.r_drop", "1", records("train", "loss"), []),
+    ("train.simcut", "1", records("train", "loss"), []),
+    ("train.simcut_cutoff", "0.5", records("train", "loss"), ["train.simcut=1"]),
+    ("train.teachers", "[{folder}/parent/run, {folder}/other/run]", records("train", "loss"), TAUGHT),
+    ("train.distill", "0.9", records("train", "loss"), TAUGHT),
+    ("train.checkpointing", "layer", kept_for_backward, []),
     ("train.clip_norm", "0.001", final_weights, []),
+    ("train.subword_sampling", "0.3", first_epoch, []),
+    ("train.sampled_sides", "source", first_epoch, ["train.subword_sampling=0.3"]),
+    ("train.bidirectional_epochs", "1", first_epoch, []),
     ("train.amp", "bf16", records("train", "loss"), []),
     ("train.ema_decay", "0.9", kept_model, []),
     ("train.seed", "2", weights, []),
@@ -232,6 +281,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
 
 def test_no_key_is_forgotten() -> None:
     places = {f"model.attention.{place}" for place in AttentionPlaces.model_fields}
+    places |= {f"data.filter.{name}" for name in FilterConfig.model_fields}
     assert {row[0] for row in ROWS} == {*all_keys(), *places}
 
 
@@ -243,9 +293,9 @@ def test_each_key_alone_changes_what_it_says(
         other = load_recipe(str(folder / "my.yaml"), ["tokenizer.vocab_size=310"])
         experiment(other).tokenizer.save(tmp_path)
         (folder / "given.model").write_bytes((tmp_path / "tokenizer.model").read_bytes())
-    if key == "train.init_from":
-        trained(load_recipe(str(folder / "my.yaml")), folder / "parent")
-    recipe = str(folder / "my.yaml")
+    if key in ("train.init_from", "train.teachers", "train.distill"):
+        make_given_runs(folder)
+    recipe, shared = str(folder / "my.yaml"), [override.format(folder=folder) for override in shared]
     base = [] if key == "data.corpus" else shared  # without a corpus of its own a recipe needs train
     plain = load_recipe(recipe, base)
     changed = load_recipe(recipe, [*shared, f"{key}={value.format(folder=folder)}"])

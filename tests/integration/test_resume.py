@@ -257,8 +257,11 @@ def test_out_of_memory_names_the_batch_and_the_key(tmp_path, error):
             super().__init__()
             self.model = model
 
-        def forward(self, src, tgt_in):
+        def encode(self, src):
             raise error
+
+        def decode(self, *args):
+            raise AssertionError("never reached: the encoder comes first")
 
     model = Greedy(build_model(small_config(), small_tokenizer()))
     with pytest.raises(TrainingFailed, match=r"batch of \d+ rows, \d+ source and \d+ target tokens") as caught:

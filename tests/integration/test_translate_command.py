@@ -1,5 +1,6 @@
 """``tfm translate``: one line in, one line out, whatever stands in the line and however it comes."""
 
+import gzip
 import json
 import stat
 import subprocess
@@ -143,6 +144,14 @@ def test_a_missing_input_and_an_unwritable_output_are_the_users_mistakes(tfm: Tf
     assert (missing.code, str(tmp_path / "none.txt") in missing.err) == (2, True)
     nowhere = tfm("translate", "--run", run, "-o", tmp_path / "no" / "out.txt", "hello")
     assert (nowhere.code, "cannot be written" in nowhere.err) == (2, True)
+
+
+def test_an_output_called_gz_is_packed(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "out.txt", tmp_path / "out.txt.gz"
+    for path in (plain, packed):
+        assert tfm("translate", "--run", run, "-o", path, "one cats sleep.", "two dogs wait.").code == 0
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert plain.read_bytes().count(b"\n") == 2
 
 
 def test_an_output_file_appears_only_when_complete(tfm: Tfm, run: Path, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_twins import TOLERANCE, assert_same, attention_twins, copy_weights
+from torch_twins import TOLERANCE, assert_same
 
+from transformer_cli.benchmark.torch_model import attention_twins, copy_weights
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.masks import causal_mask, combined_mask
 

@@ -5,8 +5,9 @@ import itertools
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_twins import TOLERANCE, assert_same, copy_weights, layer_twins, stack_twins, torch_settings
+from torch_twins import TOLERANCE, assert_same
 
+from transformer_cli.benchmark.torch_model import copy_weights, layer_twins, stack_twins, torch_settings
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.masks import causal_mask

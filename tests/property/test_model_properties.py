@@ -17,9 +17,9 @@ KINDS = pytest.mark.parametrize(
     [
         {},
         {"norm_placement": "post", "attention": "naive", "tie_embeddings": "none"},
-        {"positions": "learned", "activation": "swiglu", "d_k": 4, "d_v": 6},
+        {"positions": "learned", "activation": "swiglu", "d_k": 4, "d_v": 6, "qk_norm": True},
     ],
-    ids=["default", "post-naive", "learned-swiglu"],
+    ids=["default", "post-naive", "learned-swiglu-qk-norm"],
 )
 few = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 10_000)

@@ -1,10 +1,11 @@
 """What holds for every training: how a step is cut, what a skipped step leaves, what averaging means."""
 
 import copy
+import functools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from training_rig import MODEL, look, runtime, small_config, small_pairs, small_tokenizer, small_trainer
@@ -12,6 +13,8 @@ from training_rig import MODEL, look, runtime, small_config, small_pairs, small_
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.batching import collate
 from transformer_cli.errors import TrainingFailed
+from transformer_cli.runtime import seed_stream
+from transformer_cli.training import objective, update
 from transformer_cli.training.ema import Ema
 from transformer_cli.training.optimizer import gradients
 from transformer_cli.training.update import Updater
@@ -27,11 +30,35 @@ def equal(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-@settings(max_examples=15, deadline=None)
+@functools.cache
+def teacher(dtype):
+    seed_stream(99)
+    return build_model(small_config(), small_tokenizer()).to(dtype).eval().requires_grad_(False)
+
+
+def differing_views(self, model, batch, views=objective.Objective._views):
+    """The passes over a batch, which differ without chance."""
+    return [view * (1 + 0.3 * i) for i, view in enumerate(views(self, model, batch))]
+
+
+OBJECTIVES = {
+    "plain": {},
+    "r-drop": {"r_drop": 2.0},
+    "simcut": {"simcut": 2.0},
+    "distillation": {"distill": 0.5, "teachers": ["teacher"]},
+    "layers": {"checkpointing": "layer"},
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTIVES)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 99))
-def test_micro_batches_are_one_batch(sizes, seed):
-    config = small_config(model={"dropout": 0.0})
-    model = build_model(config, small_tokenizer()).double()
+def test_micro_batches_are_one_batch(kind, monkeypatch, sizes, seed):
+    monkeypatch.setattr(objective, "uncut_tokens", lambda ids, cutoff: ids % 7 != 0)
+    monkeypatch.setattr(objective.Objective, "_views", differing_views)
+    monkeypatch.setattr(update, "load_teachers", lambda paths, device: [teacher(torch.float64) for _ in paths])
+    config = small_config(**OBJECTIVES[kind])
+    model = build_model(small_config(model={"dropout": 0.0}), small_tokenizer()).double()
     pairs = small_pairs(sum(sizes), seed)
 
     def gradient(windows):
@@ -48,19 +75,19 @@ def test_micro_batches_are_one_batch(sizes, seed):
 
 
 class Poisoned(nn.Module):
-    """A model whose loss is not a number in some forward passes."""
+    """A model whose hidden states are not numbers in some forward passes."""
 
     def __init__(self, model, bad):
         super().__init__()
         self.model, self.bad, self.calls = model, bad, 0
-        self.encode, self.output = model.encode, model.output
+        self.encode, self.project, self.output = model.encode, model.project, model.output
 
     def forward(self, src, tgt_in):
         return self.model(src, tgt_in)
 
-    def decode(self, tgt_in, memory, src):
+    def decode(self, *args):
         self.calls += self.training
-        hidden = self.model.decode(tgt_in, memory, src)
+        hidden = self.model.decode(*args)
         return hidden * float("nan") if self.training and self.calls in self.bad else hidden
 
 
@@ -144,18 +171,23 @@ def test_validating_saving_and_logging_do_not_move_the_training(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("stop", "ema", "amp", "optimizer"),
+    ("stop", "settings_"),
     [
-        (1, None, "off", "adamw"),
-        (5, 0.9, "off", "adamw"),
-        (8, None, "bf16", "adamw"),
-        (11, 0.9, "fp16", "adamw"),
-        (7, 0.9, "off", "muon"),
-        (2, None, "fp16", "muon"),
+        (1, {}),
+        (5, {"ema_decay": 0.9}),
+        (8, {"amp": "bf16"}),
+        (11, {"ema_decay": 0.9, "amp": "fp16"}),
+        (7, {"ema_decay": 0.9, "optimizer": "muon"}),
+        (2, {"amp": "fp16", "optimizer": "muon"}),
+        (5, {"r_drop": 2.0, "checkpointing": "layer"}),
+        (5, {"simcut": 2.0, "amp": "bf16", "model": {"word_dropout": 0.1, "qk_norm": True, "zero_init": True}}),
+        (5, {"distill": 0.5, "teachers": ["teacher"], "model": {"attention_dropout": 0.1}}),
     ],
+    ids=str,
 )
-def test_resuming_is_never_having_stopped(tmp_path, stop, ema, amp, optimizer):
-    folder, settings_ = tmp_path, {"ema_decay": ema, "amp": amp, "optimizer": optimizer}
+def test_resuming_is_never_having_stopped(tmp_path, monkeypatch, stop, settings_):
+    monkeypatch.setattr(update, "load_teachers", lambda paths, device: [teacher(torch.float32) for _ in paths])
+    folder = tmp_path
     whole = small_trainer(folder / "whole", small_config(**settings_))
     whole.train()
     first = small_trainer(folder / "halves", small_config(**settings_))

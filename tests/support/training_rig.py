@@ -10,6 +10,7 @@ import torch
 from transformer_cli.checkpoint import RunFolder, build_model
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs
+from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
 from transformer_cli.runtime import Runtime, seed_stream
 from transformer_cli.training.trainer import Trainer
@@ -90,11 +91,12 @@ def small_trainer(
         if path.exists()
         else RunFolder.create(path, config, small_tokenizer(), {}, overwrite=False)
     )
+    pairs = small_pairs() if pairs is None else pairs
     if model is None:
         seed_stream(config.train.seed, "init")
         model = build_model(config, run.tokenizer)
     return Trainer(
-        model, small_pairs() if pairs is None else pairs, config, run, runtime(config.train.amp),
+        model, pairs if isinstance(pairs, EpochPairs) else EpochPairs(pairs), config, run, runtime(config.train.amp),
         validate=validate, progress=progress or Silent(), note=note or (lambda text: None),
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 import pytest
 from training_rig import small_config, small_pairs
 
+from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.training.budget import StepTimer, steps_in_budget, steps_within, stored_budget
 from transformer_cli.training.data_order import DataOrder, Position
 
@@ -65,11 +66,11 @@ def test_other_minutes_change_the_stored_steps_in_proportion():
 
 
 def test_windows_read_every_batch_once_and_end_with_the_epoch():
-    order = DataOrder(small_pairs(), 60, 4, seed=1)
-    batches, at, seen = order.batches(0), Position(), []
+    order = DataOrder(EpochPairs(small_pairs()), 60, 4, seed=1)
+    batches, at, seen = order.epoch(0).batches, Position(), []
     for _ in range(order.steps_per_epoch(0)):
         assert at.epoch == 0
-        window = order.window(at)
+        window = order.window(at).batches
         seen += window
         at = order.after(at)
     assert at == Position(1, 0)

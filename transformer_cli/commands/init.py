@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from transformer_cli.commands.output_file import output_file
-from transformer_cli.config import Config, Section, Source
+from transformer_cli.config import Config
+from transformer_cli.config_data import Section, Source
 from transformer_cli.errors import ConfigError, DataError
 
 _KEYS = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")

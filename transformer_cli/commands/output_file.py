@@ -1,12 +1,14 @@
-"""Files that the user asked for: complete or not there, and nothing else touched."""
+"""Files that the user asked for: complete or not there, packed if they are called ``.gz``, and nothing else touched."""
 
 import errno
+import gzip
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO, cast
 
 from transformer_cli.errors import TfmError, UserError
 
@@ -16,21 +18,21 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
     """Write a UTF-8 text file that appears under its name only when the block ends without an exception.
 
     It is written beside its place under a name that nobody has. A symbolic link is followed; a device or a pipe, which
-    cannot be replaced, is written to directly.
+    cannot be replaced, is written to directly. A name that ends in ``.gz`` gets a gzip file.
 
     Raises:
         UserError: the place cannot be written.
         TfmError: the disk is full; what was there before is intact.
     """
-    target = Path(os.path.realpath(path))
+    target, packed = Path(os.path.realpath(path)), str(path).endswith(".gz")
     try:
         if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8", newline="\n") as file:
+            with _text_into(target, packed) as file:
                 yield file
             return
         descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
         try:
-            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            with _text_into(descriptor, packed) as file:
                 yield file
             os.chmod(part, _mode(target))
             os.replace(part, target)
@@ -42,6 +44,15 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
             raise TfmError("the disk is full; nothing was replaced", where=str(path)) from error
         hint = "check the folder and its permissions, or choose another --output"
         raise UserError(f"cannot be written: {error.strerror}", where=str(path) or "''", hint=hint) from error
+
+
+@contextmanager
+def _text_into(place: int | Path, packed: bool) -> Iterator[TextIO]:
+    """Open a place for text; a gzip file holds neither time nor name, so that equal text gives equal bytes."""
+    with open(place, "wb") as raw:
+        file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
+        with io.TextIOWrapper(cast(BinaryIO, file), encoding="utf-8", newline="\n") as text:
+            yield text
 
 
 def _mode(target: Path) -> int:

@@ -2,29 +2,30 @@
 
 from torch import nn
 
-from transformer_cli.data.batching import epoch_batches, token_share
+from transformer_cli.data.batching import token_share
 from transformer_cli.experiment import Experiment
 from transformer_cli.model.transformer import parameter_table
+from transformer_cli.training.data_order import DataOrder
 
 
 def data_table(experiment: Experiment) -> list[str]:
     """Return what is trained on, what was left out and why, and how full the batches are."""
     train, corpus, tokenizer = experiment.train_pairs, experiment.corpus, experiment.tokenizer
     settings = experiment.config.train
-    lengths = train.src_lengths, train.tgt_lengths
-    batches = epoch_batches(*lengths, settings.batch_tokens, seed=settings.seed, epoch=0)
+    first = DataOrder(train, settings.batch_tokens, settings.accumulate, settings.seed).epoch(0)
     vocabulary = (
         f"{tokenizer.tgt_vocab_size}" if tokenizer.joint else f"{tokenizer.src_vocab_size} + {tokenizer.tgt_vocab_size}"
     )
+    epoch = "the first epoch" if settings.bidirectional_epochs else "an epoch"
     rows = [
         ("training pairs", f"{len(train):,}"),
         *((f"  dropped: {reason}", f"{count:,}") for reason, count in experiment.dropped.items()),
         ("dev pairs", f"{len(corpus.dev):,}"),
         ("test pairs", f"{len(corpus.test):,}"),
         ("vocabulary", vocabulary),
-        ("target tokens per epoch", f"{int(train.tgt_lengths.sum()):,}"),
-        ("batches per epoch", f"{len(batches):,}"),
-        ("real tokens in them", f"{token_share(train, batches):.1%}"),
+        (f"target tokens of {epoch}", f"{first.target_tokens():,}"),
+        (f"batches of {epoch}", f"{len(first.batches):,}"),
+        ("real tokens in them", f"{token_share(first.pairs, first.batches):.1%}"),
     ]
     return _aligned(rows)
 

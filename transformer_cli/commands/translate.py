@@ -34,6 +34,7 @@ class TranslateRequest:
     output_format: str  # text | tsv | jsonl | json (one document)
     device: str
     quiet: bool
+    to: str | None = None  # language to translate into; None: the run's main one
 
 
 def run_translate(request: TranslateRequest) -> None:
@@ -47,7 +48,7 @@ def run_translate(request: TranslateRequest) -> None:
     events = LineNotes()
     lines = windows(_source(request, events))
     with _sink(request.output_path) as write:  # first: a place that cannot be written is known before a model is loaded
-        translator = Translator.from_run(chosen_run(request.run, note), device=request.device)
+        translator = Translator.from_run(chosen_run(request.run, note), device=request.device, to=request.to)
         settings = replace(
             DecodeSettings.from_config(translator.config.decode),
             n_best=request.n_best,

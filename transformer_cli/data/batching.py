@@ -4,14 +4,15 @@ Batches are a pure function of (lengths, budget, seed, epoch): a resumed run fin
 Letters: B batch, S source length, T target length.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_cli.data.corpus import ParallelText
+from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
 
 Ids = np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -29,6 +30,17 @@ class TokenizedPairs:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def __add__(self, other: "TokenizedPairs") -> "TokenizedPairs":
+        return TokenizedPairs(self.src + other.src, self.tgt + other.tgt)
+
+    def select(self, indices: Sequence[int]) -> "TokenizedPairs":
+        """Return the pairs at these places, in this order."""
+        return TokenizedPairs([self.src[i] for i in indices], [self.tgt[i] for i in indices])
+
+    def reversed(self) -> "TokenizedPairs":
+        """Return the pairs read from target to source; the ids must be of one vocabulary."""
+        return TokenizedPairs(self.tgt, self.src)
 
     @property
     def src_lengths(self) -> Lengths:
@@ -56,35 +68,56 @@ class Batch:
         return Batch(src, tgt_in, tgt_out, self.n_tokens)
 
 
-def tokenize_pairs(text: ParallelText, tokenizer: Tokenizer, max_length: int | None) -> tuple[TokenizedPairs, int]:
+def tokenize_pairs(
+    text: ParallelText, tokenizer: Tokenizer, max_length: int | None, tag: int | None = None
+) -> tuple[TokenizedPairs, int]:
     """Tokenise pairs and drop those that are too long; nothing is ever cut.
 
     Args:
         text: the pairs.
         tokenizer: of the run.
         max_length: longest side in tokens, with EOS; None keeps every pair.
+        tag: put in front of every source, to say which language is wanted (Johnson et al. 2017, section 3).
 
     Returns:
         The pairs, and how many were dropped.
     """
-    src: list[Ids] = []
-    tgt: list[Ids] = []
-    for start in range(0, len(text), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        src += _with_eos(tokenizer.encode_src(text.src[part]))
-        tgt += _with_eos(tokenizer.encode_tgt(text.tgt[part]))
+    pairs = TokenizedPairs(
+        encoded(text.src, lambda part, _: tokenizer.encode_src(part), [] if tag is None else [tag]),
+        encoded(text.tgt, lambda part, _: tokenizer.encode_tgt(part)),
+    )
     if max_length is None:
-        return TokenizedPairs(src, tgt), 0
-    kept = [i for i in range(len(src)) if len(src[i]) <= max_length and len(tgt[i]) <= max_length]
-    return TokenizedPairs([src[i] for i in kept], [tgt[i] for i in kept]), len(src) - len(kept)
+        return pairs, 0
+    kept = fitting(pairs, max_length)
+    return pairs.select(kept), len(pairs) - len(kept)
 
 
-def _with_eos(ids: Sequence[list[int]]) -> list[Ids]:
-    return [np.array([*line, EOS], dtype=np.int32) for line in ids]
+def encoded(
+    lines: Sequence[str],
+    encode: Callable[[Sequence[str], int], Iterable[Sequence[int]]],
+    before: Sequence[int] = (),
+) -> list[Ids]:
+    """Return the ids of lines with EOS, made a part at a time.
+
+    Args:
+        lines: the text.
+        encode: given some of the lines and the number of their first; returns their ids.
+        before: ids in front of every line.
+    """
+    ids: list[Ids] = []
+    for start in range(0, len(lines), _CHUNK):
+        found = encode(lines[start : start + _CHUNK], start)
+        ids += [np.array([*before, *line, EOS], dtype=np.int32) for line in found]
+    return ids
+
+
+def fitting(pairs: TokenizedPairs, max_length: int) -> list[int]:
+    """Return the places of the pairs of which no side is longer than ``max_length``."""
+    return np.flatnonzero(np.maximum(pairs.src_lengths, pairs.tgt_lengths) <= max_length).tolist()
 
 
 def epoch_batches(
-    src_lengths: Lengths, tgt_lengths: Lengths, batch_tokens: int, *, seed: int, epoch: int
+    src_lengths: Lengths, tgt_lengths: Lengths, batch_tokens: int, *, seed: int, epoch: int, count: int | None = None
 ) -> list[Indices]:
     """Group pairs of similar length into batches, in random order; each pair is in exactly one.
 
@@ -94,13 +127,18 @@ def epoch_batches(
         batch_tokens: most tokens of a batch, rows x max(longest source, longest target); a longer pair goes alone.
         seed: of the run.
         epoch: counted from 0; another epoch has other batches in another order.
+        count: exactly so many batches, from one to one a pair, with the budget that this takes; None: as many as
+            ``batch_tokens`` gives.
 
     Returns:
         Indices of pairs, a batch each.
     """
     rng = np.random.default_rng([seed, epoch])
     order = _by_length(src_lengths, tgt_lengths, rng)
-    batches = _cut(order, np.maximum(src_lengths, tgt_lengths)[order], batch_tokens, first=rng.random())
+    longest, first = np.maximum(src_lengths, tgt_lengths)[order], rng.random()
+    batches = _cut(order, longest, batch_tokens, first)
+    if count is not None and len(batches) != count:
+        batches = _cut_into(count, order, longest, first)
     return [batches[i] for i in np.argsort(rng.random(len(batches)))]
 
 
@@ -126,6 +164,24 @@ def _cut(order: Indices, longest: Lengths, batch_tokens: int, first: float) -> l
             batches.append(order[start:i])
             start, width, budget = i, length, batch_tokens
     return [*batches, order[start:]] if len(order) else []
+
+
+def _cut_into(count: int, order: Indices, longest: Lengths, first: float) -> list[Indices]:
+    """Cut a sorted order into exactly ``count`` batches with the smallest budget that does it.
+
+    A little more budget can take two batches away at once; then the batches with most rows are halved.
+    """
+
+    def is_enough(budget: int) -> bool:
+        return len(_cut(order, longest, budget, first)) <= count
+
+    most = 1 + int(len(order) * longest[-1] / max(first, 1e-9))  # everything fits into the first batch
+    budget = bisect_left(range(most), True, key=is_enough)
+    batches = _cut(order, longest, budget, first)
+    while len(batches) < count:
+        i = max(range(len(batches)), key=lambda i: len(batches[i]))
+        batches[i : i + 1] = np.array_split(batches[i], 2)
+    return batches
 
 
 def collate(pairs: TokenizedPairs, indices: Iterable[int]) -> Batch:

@@ -7,9 +7,11 @@ Not here: reading the kinds of source (``readers.py``) and what depends on subwo
 import hashlib
 import heapq
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from transformer_cli.config import DataConfig
+from transformer_cli.config_data import MoreTarget
+from transformer_cli.data.filters import filter_pairs
 from transformer_cli.data.pairs import Lenient, ParallelText, Policy, Strict
 from transformer_cli.data.readers import read_pairs, read_tsv
 from transformer_cli.errors import DataError
@@ -35,7 +37,13 @@ class Corpus:
     test: ParallelText  # empty if none is configured
     dropped: dict[str, int]  # reason -> pairs of the training data that were left out, in order
     notes: list[str]  # warnings for the user
-    fingerprint: str  # SHA-256 of the content of train and dev
+    fingerprint: str  # SHA-256 of the content of train and dev, and of more
+    more: dict[str, ParallelText] = field(default_factory=dict)  # language -> training pairs of data.more_targets
+
+    @property
+    def all_train(self) -> ParallelText:
+        """The training pairs of all target languages, the main one first."""
+        return sum(self.more.values(), self.train)
 
 
 def load_corpus(config: DataConfig, seed: int) -> Corpus:
@@ -56,8 +64,9 @@ def load_corpus(config: DataConfig, seed: int) -> Corpus:
         raise DataError("no training pair is left", got="\n" + drop_table(read, dropped))
     if not len(dev):
         raise DataError("the dev set has no pairs")
+    more = {target.lang: _more(config, target, dev, dropped) for target in config.more_targets}
     notes = lenient.notes() + _overlaps({"train": train, "dev": dev, "test": test})
-    return Corpus(train, dev, test, dropped, notes, _fingerprint(train, dev))
+    return Corpus(train, dev, test, dropped, notes, _fingerprint(train, dev, *more.values()), more)
 
 
 def load_split(
@@ -129,11 +138,30 @@ def _train_and_dev(config: DataConfig, seed: int, policy: Policy) -> tuple[Paral
     pairs = _read(config, "train", policy)
     full = [i for i, (src, tgt) in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if src.strip() and tgt.strip()]
     dropped = {"one side is empty": len(pairs) - len(full)}
-    if not _makes_dev(config):
-        return pairs.select(full), _read(config, "dev", policy), dropped
-    train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
-    dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
-    return train, dev, dropped
+    if _makes_dev(config):  # before any filter, so that filters do not change what is scored
+        train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
+        dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
+    else:
+        train, dev = pairs.select(full), _read(config, "dev", policy)
+    train, noise = filter_pairs(train, config, config.tgt_lang)
+    return train, dev, dropped | noise
+
+
+def _more(config: DataConfig, target: MoreTarget, dev: ParallelText, dropped: dict[str, int]) -> ParallelText:
+    """Return the training pairs of another target language; what leaves them is added to ``dropped``."""
+    of_target = config.model_copy(update={"tgt_lang": target.lang})
+    pairs = read_pairs(target.train, of_target, "train", Strict())
+    unseen = set(dev.src) if _makes_dev(config) else set()
+    full = [i for i in range(len(pairs)) if pairs.src[i].strip() and pairs.tgt[i].strip()]
+    kept = [i for i in full if pairs.src[i] not in unseen]
+    counts = {"one side is empty": len(pairs) - len(full)}
+    if unseen:
+        counts["source line is in the dev split"] = len(full) - len(kept)
+    left, noise = filter_pairs(pairs.select(kept), config, target.lang)
+    dropped.update({f"{target.lang}: {reason}": count for reason, count in (counts | noise).items()})
+    if not len(left):
+        raise DataError(f"no training pair is left for target language {target.lang}", got=f"{len(pairs)} pairs read")
+    return left
 
 
 def _split_off_dev(pairs: ParallelText, dev_size: int, seed: int) -> tuple[ParallelText, ParallelText]:

@@ -27,9 +27,16 @@ class ParallelText:
     def __len__(self) -> int:
         return len(self.src)
 
+    def __add__(self, other: "ParallelText") -> "ParallelText":
+        return ParallelText(self.src + other.src, self.tgt + other.tgt)
+
     def select(self, indices: Sequence[int]) -> "ParallelText":
         """Return the pairs at these places, in this order."""
         return ParallelText([self.src[i] for i in indices], [self.tgt[i] for i in indices])
+
+    def reversed(self) -> "ParallelText":
+        """Return the pairs read from target to source."""
+        return ParallelText(self.tgt, self.src)
 
 
 class Policy(Protocol):

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from transformer_cli.config import DataConfig, Source
+from transformer_cli.config import DataConfig
+from transformer_cli.config_data import Source
 from transformer_cli.data.hub import read_hub
 from transformer_cli.data.pairs import ParallelText, Policy
 from transformer_cli.data.records import record_text

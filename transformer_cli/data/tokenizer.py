@@ -9,6 +9,7 @@ import hashlib
 import io
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ _THREADS = 4  # a constant: unigram pieces depend on it
 _LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
 _RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
 _CHECKED_LINES = 10_000
+_SAMPLING = threading.Lock()  # the library has one seed for all threads
 
 
 class Tokenizer:
@@ -58,6 +60,44 @@ class Tokenizer:
         """Return the ids of target lines, without special ids."""
         return _encode(self._tgt, lines)
 
+    def tag(self, language: str) -> int:
+        """Return the id that asks for a target language, put in front of a source; text never becomes a tag.
+
+        Raises:
+            DataError: the tokenizer was made without it.
+        """
+        piece = tag_piece(language)
+        found: int = self._src.piece_to_id(piece)
+        if not self._src.is_control(found) or self._src.id_to_piece(found) != piece:
+            hint = f"data.more_targets needs a tokenizer that was trained with it (--control_symbols={piece},...)"
+            raise DataError(f"the tokenizer has no tag for target language {language}", expected=piece, hint=hint)
+        return found
+
+    def sample_src(self, lines: Sequence[str], strength: float, seed: int) -> list[list[int]]:
+        """Return other ids of source lines, drawn by chance, without special ids.
+
+        Args:
+            lines: the text; equal lines may get different ids.
+            strength: of a BPE model the probability that a merge is dropped (Provilkov et al. 2020); of a unigram
+                model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.2):
+                the smaller, the more even.
+            seed: from 0 to 2**31 - 1; with the model and the lines it decides everything.
+        """
+        return _sample(self._src, lines, strength, seed)
+
+    def sample_tgt(self, lines: Sequence[str], strength: float, seed: int) -> list[list[int]]:
+        """Return other ids of target lines; see ``sample_src``."""
+        return _sample(self._tgt, lines, strength, seed)
+
+    def can_sample(self) -> bool:
+        """Return whether the models can draw; those of characters and of words cannot."""
+        try:
+            self.sample_src(["a"], 0.5, 0)
+            self.sample_tgt(["a"], 0.5, 0)
+        except RuntimeError:
+            return False
+        return True
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids; special ids are skipped, half a character in bytes becomes U+FFFD."""
         text: str = self._tgt.decode([int(i) for i in ids if i >= _N_SPECIAL])
@@ -88,8 +128,17 @@ class Tokenizer:
         return cls(*models, where=str(folder / _file_names(joint)[0]))
 
 
+def tag_piece(language: str) -> str:
+    """Return the name of the id that asks for a target language, as in Johnson et al. 2017."""
+    return f"<2{language}>"
+
+
 def train_tokenizer(
-    config: TokenizerConfig, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]
+    config: TokenizerConfig,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    note: Callable[[str], None],
+    tagged_targets: Sequence[str] = (),
 ) -> Tokenizer:
     """Train on the lines of both sides, or load the given model; equal lines give equal bytes.
 
@@ -98,6 +147,7 @@ def train_tokenizer(
         src: source lines.
         tgt: target lines.
         note: takes warnings: a lowered vocabulary, skipped lines, a given model that changes text.
+        tagged_targets: target languages that get a tag.
 
     Raises:
         DataError: the vocabulary is too small for the characters, or the given model cannot be used.
@@ -105,14 +155,16 @@ def train_tokenizer(
     if config.model is not None:
         return _given_tokenizer(config.model, src, tgt, note)
     if config.joint:
-        return Tokenizer(_train(config, [*src, *tgt], note))
+        return Tokenizer(_train(config, [*src, *tgt], note, tagged_targets))
     return Tokenizer(
-        _train(config, src, lambda text: note(f"source: {text}")),
+        _train(config, src, lambda text: note(f"source: {text}"), tagged_targets),
         _train(config, tgt, lambda text: note(f"target: {text}")),
     )
 
 
-def _train(config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], None]) -> bytes:
+def _train(
+    config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], None], tagged_targets: Sequence[str] = ()
+) -> bytes:
     _count_skipped_lines(lines, note)
     if config.model_type == "char" and config.vocab_size < _N_SPECIAL + _N_BYTES:
         raise _too_small(config, _N_SPECIAL + _N_BYTES)
@@ -134,6 +186,7 @@ def _train(config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], 
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
+            control_symbols=[tag_piece(language) for language in tagged_targets],  # which no text becomes
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -213,4 +266,19 @@ def _processor(model: bytes, where: str) -> sentencepiece.SentencePieceProcessor
 
 def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:
     ids: list[list[int]] = processor.encode(list(lines))
+    return ids
+
+
+def _sample(
+    processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str], strength: float, seed: int
+) -> list[list[int]]:
+    """Sample with one thread, which the library starts for the call and whose generator begins with the seed.
+
+    With more threads they race for the lines, and each has a generator of its own: no two calls agree.
+    """
+    with _SAMPLING:
+        sentencepiece.set_random_generator_seed(seed)
+        ids: list[list[int]] = processor.encode(
+            list(lines), enable_sampling=True, alpha=strength, nbest_size=-1, num_threads=1
+        )
     return ids

@@ -17,6 +17,7 @@ from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pieces import cut, join
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -54,7 +55,9 @@ class Translation:
 class Translator:
     """A model that translates text."""
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime) -> None:
+    def __init__(
+        self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime, to: str | None = None
+    ) -> None:
         """Wrap a model, which may be one that is being trained: translating leaves no trace in it.
 
         Args:
@@ -62,22 +65,33 @@ class Translator:
             tokenizer: the model's own.
             config: ``decode``, ``data.max_length`` and ``data.tgt_lang`` are used.
             runtime: device and precision.
+            to: language to translate into, one of those the model was trained for; None: ``data.tgt_lang``.
+
+        Raises:
+            UserError: the model was not trained for that language.
         """
         self.tokenizer, self.config = tokenizer, config
+        self._tgt_lang = config.data.tgt_lang if to is None else to
+        if self._tgt_lang not in config.data.targets:
+            raise UserError(
+                "the run does not translate into that language", got=to, expected=", ".join(config.data.targets)
+            )
+        self._before = [tokenizer.tag(self._tgt_lang)] if config.data.more_targets else []
         self._decoder = BatchDecoder(model, runtime)
-        self._longest = min(config.data.max_length, model.max_length or config.data.max_length) - 1  # without </s>
+        self._longest = min(config.data.max_length, model.max_length or config.data.max_length)
+        self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
 
     @classmethod
-    def from_run(cls, run: str | Path, device: str = "auto") -> "Translator":
-        """Load a run folder, or one of its checkpoints.
+    def from_run(cls, run: str | Path, device: str = "auto", to: str | None = None) -> "Translator":
+        """Load a run folder, or one of its checkpoints, to translate into its main or another language.
 
         Raises:
             RunError: there is no usable model at that place.
-            UserError: there is no such device.
+            UserError: there is no such device, or no such language.
         """
         runtime = Runtime.resolve(device)
         model, tokenizer, config = load_model(run, runtime.device)
-        return cls(model, tokenizer, config, runtime)
+        return cls(model, tokenizer, config, runtime, to)
 
     def translate(
         self,
@@ -130,9 +144,9 @@ class Translator:
         if not line.strip():
             return []
         if len(ids) <= self._longest:
-            return [[*ids, EOS]]
+            return [[*self._before, *ids, EOS]]
         ranges = cut(self.tokenizer.src_pieces(ids), self._longest)
-        return [[*ids[start:end], EOS] for start, end in ranges]
+        return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
 
     def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
         if not pieces:
@@ -148,7 +162,7 @@ class Translator:
         return Translation(line, list(distinct.values()), any(piece[0].capped for piece in found), len(pieces))
 
     def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
-        text = join([self.tokenizer.decode(part.tokens) for part in parts], self.config.data.tgt_lang)
+        text = join([self.tokenizer.decode(part.tokens) for part in parts], self._tgt_lang)
         tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
         score = sum(part.score for part in parts) / len(parts)
         return Hypothesis(text.translate(_LINE_BREAKS), score, tokens)

@@ -18,8 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_cli.model.dropout import dropout as drop
+from transformer_cli.model.head_norm import HeadNorm
 from transformer_cli.model.linear import Linear, linear_together
 from transformer_cli.model.masks import causal_mask, combined_mask
+from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
@@ -120,6 +122,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         bias: bool = True,
         scale: bool = True,
+        qk_norm: bool = False,
         implementation: Literal["naive", "sdpa"] = "sdpa",
     ) -> None:
         """Make the four projections.
@@ -132,6 +135,7 @@ class MultiHeadAttention(nn.Module):
             dropout: probability of dropping an attention weight in training.
             bias: give the projections a bias.
             scale: divide the scores by √d_k.
+            qk_norm: normalise each head's queries and keys (``head_norm.py``).
             implementation: ``naive`` or ``sdpa``.
 
         Raises:
@@ -147,6 +151,9 @@ class MultiHeadAttention(nn.Module):
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
         self.out_proj = Linear(n_heads * d_v, d_model, bias=bias)
+        self.q_norm = HeadNorm(d_k) if qk_norm else None
+        self.k_norm = HeadNorm(d_k) if qk_norm else None
+        self.recompute = False  # train.checkpointing: attention
 
     def forward(
         self,
@@ -172,9 +179,10 @@ class MultiHeadAttention(nn.Module):
             The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` or None.
         """
         if query is key is value:
-            q, k, v = (self._split(x) for x in linear_together(query, (self.q_proj, self.k_proj, self.v_proj)))
+            q, k, v = linear_together(query, (self.q_proj, self.k_proj, self.v_proj))
+            q, k, v = self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
         else:
-            q, (k, v) = self._split(self.q_proj(query)), self.keys_values(key, value)
+            q, (k, v) = self._split(self.q_proj(query), self.q_norm), self.keys_values(key, value)
         return self._attend(q, k, v, mask, causal=causal, return_weights=return_weights)
 
     def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -183,11 +191,13 @@ class MultiHeadAttention(nn.Module):
             k, v = linear_together(key, (self.k_proj, self.v_proj))
         else:
             k, v = self.k_proj(key), self.v_proj(value)
-        return self._split(k), self._split(v)
+        return self._split(k, self.k_norm), self._split(v)
 
     def attend(self, query: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``: ``[B, T, D]``."""
-        return self._attend(self._split(self.q_proj(query)), k, v, mask, causal=False, return_weights=False)[0]
+        return self._attend(
+            self._split(self.q_proj(query), self.q_norm), k, v, mask, causal=False, return_weights=False
+        )[0]
 
     def _attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, return_weights: bool
@@ -197,14 +207,19 @@ class MultiHeadAttention(nn.Module):
         # On a CPU torch would draw the dropout, slowly, from a generator that all threads share.
         naive = return_weights or (dropout > 0 and q.device.type == "cpu")
         attention = IMPLEMENTATIONS["naive" if naive else self.implementation]
+        if self.recompute:
+            attention = recomputing(attention)
         with _float32_on_cpu(q):
             heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
         out: Tensor = self.out_proj(concat)  # [B, T, D]
         return out, weights if return_weights else None
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # [B, H, T, K]
+    def _split(self, x: Tensor, norm: HeadNorm | None = None) -> Tensor:
+        heads = x.view(*x.shape[:2], self.n_heads, -1)  # [B, T, H, K]
+        if norm is not None:
+            heads = norm(heads)  # before the transposition, where a head is contiguous
+        return heads.transpose(1, 2)  # [B, H, T, K]
 
 
 def _float32_on_cpu(x: Tensor) -> AbstractContextManager[object]:

@@ -8,6 +8,7 @@ cores, against a seventh this way. numpy's SFC64 fills the mask with random byte
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,6 +68,22 @@ def random_bytes(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     generator = _stream.generator or np.random.SFC64(int(torch.randint(2**63 - 1, ())))
     words = generator.random_raw(-(-count // 8))  # eight bytes each; the fastest of numpy's ways, measured
     return words.view(np.uint8)[:count]
+
+
+StreamState = Any  # numpy's dict, or torch's tensor outside of a ``dropout_stream``
+
+
+def stream_state() -> StreamState:
+    """Return where the stream that ``dropout`` draws from on a CPU stands."""
+    return torch.get_rng_state() if _stream.generator is None else _stream.generator.state
+
+
+def set_stream_state(state: StreamState) -> None:
+    """Let the stream continue from a state of ``stream_state``, so that the same masks are drawn again."""
+    if isinstance(state, Tensor):
+        torch.set_rng_state(state)
+    elif _stream.generator is not None:
+        _stream.generator.state = state
 
 
 class Dropout(nn.Module):

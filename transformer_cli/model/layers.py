@@ -45,7 +45,7 @@ class FeedForward(nn.Module):
         self.w_2 = Linear(config.d_ff, config.d_model, bias=config.bias)
         if config.activation == "swiglu":
             self.w_g = Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout_at("feed_forward"))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return FFN(x), ``[B, T, D]`` as x."""
@@ -70,7 +70,7 @@ class Residual(nn.Module):
         super().__init__()
         self.pre = config.norm_placement == "pre"
         self.norm = LayerNorm(config.d_model)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout_at("residual"))
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Return x ``[B, T, D]`` after the wrapped sub-layer."""
@@ -153,5 +153,6 @@ def _attention(config: "ModelConfig", implementation: "Implementation") -> Multi
         dropout=config.attention_dropout,
         bias=config.bias,
         scale=config.attention_scale,
+        qk_norm=config.qk_norm,
         implementation=implementation,
     )

@@ -39,10 +39,11 @@ class SinusoidalPositions(nn.Module):
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add the encodings of positions ``start``, ``start + 1``, … to x ``[B, T, D]``."""
         end = start + x.size(1)
-        if len(self._table) < end or self._table.dtype != x.dtype or self._table.device != x.device:
+        table = self._table  # read once: another thread may put a shorter one in its place
+        if len(table) < end or table.dtype != x.dtype or table.device != x.device:
             size = 2 ** math.ceil(math.log2(max(end, 128)))
-            self._table = sinusoidal_table(size, x.size(2)).to(x)
-        return x + self._table[start:end]  # [B, T, D]
+            self._table = table = sinusoidal_table(size, x.size(2)).to(x)
+        return x + table[start:end]  # [B, T, D]
 
 
 class LearnedPositions(nn.Module):

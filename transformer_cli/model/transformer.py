@@ -9,19 +9,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention, at_least_float32, recorded_weights
 from transformer_cli.model.cache import DecoderCache, LayerCache
-from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask
 from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions
+from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
@@ -35,13 +36,31 @@ class Embedding(nn.Module):
         self.tokens = nn.Embedding(vocab_size, config.d_model)
         learned, d_model = config.positions == "learned", config.d_model
         self.positions = LearnedPositions(max_length, d_model) if learned else SinusoidalPositions(d_model)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout_at("embedding"))
+        self.word_dropout = config.word_dropout
         self.scale = math.sqrt(config.d_model)
 
-    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
-        """Embed token ids ``[B, T]``, the first of which stands at position ``start``, as ``[B, T, D]``."""
-        x: Tensor = self.dropout(self.positions(self.tokens(ids) * self.scale, start))
-        return x
+    def forward(self, ids: Tensor, start: int = 0, kept: Tensor | None = None) -> Tensor:
+        """Embed token ids.
+
+        Word dropout zeroes the embedding of a whole token and scales the others by 1 / (1 - p) (Gal & Ghahramani 2016;
+        Sennrich et al. 2016); its position stays, so that the model still sees that something stood there.
+
+        Args:
+            ids: token ids ``[B, T]``.
+            start: position of the first of them.
+            kept: boolean ``[B, T]``; where False the embedding is zero and only the position is left.
+
+        Returns:
+            ``[B, T, D]``.
+        """
+        x = self.tokens(ids) * self.scale
+        if self.training and self.word_dropout:
+            x = x * dropout(x.new_ones(*ids.shape, 1), self.word_dropout)
+        if kept is not None:
+            x = x * kept[..., None]
+        y: Tensor = self.dropout(self.positions(x, start))
+        return y
 
 
 class Encoder(nn.Module):
@@ -52,11 +71,12 @@ class Encoder(nn.Module):
         layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.norm = _final_norm(config)
+        self.recompute = False  # train.checkpointing: layer
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the memory ``[B, S, D]`` of embedded tokens x ``[B, S, D]``."""
         for layer in self.layers:
-            x = layer(x, mask)
+            x = (recomputing(layer) if self.recompute else layer)(x, mask)
         out: Tensor = self.norm(x)
         return out
 
@@ -69,11 +89,12 @@ class Decoder(nn.Module):
         layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
         self.layers: Sequence[DecoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.norm = _final_norm(config)
+        self.recompute = False  # train.checkpointing: layer
 
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
         """Return the hidden states ``[B, T, D]`` of embedded tokens x ``[B, T, D]``."""
         for layer in self.layers:
-            x = layer(x, memory, memory_mask)
+            x = (recomputing(layer) if self.recompute else layer)(x, memory, memory_mask)
         out: Tensor = self.norm(x)
         return out
 
@@ -133,26 +154,27 @@ class Transformer(nn.Module):
             self.src_embedding.tokens.weight = self.tgt_embedding.tokens.weight
         if config.tie_embeddings != "none":
             self.output.weight = self.tgt_embedding.tokens.weight
-        initialise(self)
+        initialise(self, zero_init=config.zero_init)
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Return logits ``[B, T, V]`` for source ids ``[B, S]`` and target ids ``[B, T]`` that start with BOS."""
         return self.project(self.decode(tgt_in, self.encode(src), src))
 
-    def encode(self, src: Tensor) -> Tensor:
-        """Return the memory ``[B, S, D]`` of source ids ``[B, S]``."""
-        memory: Tensor = self.encoder(self.src_embedding(src), padding_mask(src, self.pad_id))
+    def encode(self, src: Tensor, kept: Tensor | None = None) -> Tensor:
+        """Return the memory ``[B, S, D]`` of source ids ``[B, S]``; tokens that are not kept lose their embedding."""
+        memory: Tensor = self.encoder(self.src_embedding(src, kept=kept), padding_mask(src, self.pad_id))
         return memory
 
-    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
+    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, kept: Tensor | None = None) -> Tensor:
         """Return hidden states ``[B, T, D]`` for all target positions at once.
 
         Args:
             tgt_in: target ids ``[B, T]``, starting with BOS, padded at the end only.
             memory: the encoder's output ``[B, S, D]``.
             src: source ids ``[B, S]``; their padding is hidden.
+            kept: boolean ``[B, T]``; target tokens that are not kept lose their embedding.
         """
-        hidden: Tensor = self.decoder(self.tgt_embedding(tgt_in), memory, padding_mask(src, self.pad_id))
+        hidden: Tensor = self.decoder(self.tgt_embedding(tgt_in, kept=kept), memory, padding_mask(src, self.pad_id))
         return hidden
 
     def project(self, hidden: Tensor) -> Tensor:
@@ -217,3 +239,12 @@ def parameter_table(model: nn.Module) -> list[tuple[str, int]]:
         part = re.match(r"\w+(\.layers\.\d+)?\.\w+", name)
         counts[re.sub(r"\.\d+\.", ".*.", part[0] if part else name)] += parameter.numel()
     return list(counts.items())
+
+
+def choose_recomputation(model: nn.Module, what: Literal["none", "attention", "layer"]) -> None:
+    """Let the backward pass compute the attention cores, or whole layers, again (``recompute.py``)."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.recompute = what == "attention"
+        elif isinstance(module, Encoder | Decoder):
+            module.recompute = what == "layer"

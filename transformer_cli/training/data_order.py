@@ -6,12 +6,8 @@ gradient is still exact, because the loss is divided by the tokens that the wind
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from transformer_cli.data.batching import TokenizedPairs, epoch_batches
-
-Window = list[NDArray[np.int64]]  # batches, each as the indices of its pairs
+from transformer_cli.data.batching import Indices, Lengths, TokenizedPairs, epoch_batches
+from transformer_cli.data.epochs import EpochPairs
 
 
 @dataclass(frozen=True)
@@ -22,46 +18,79 @@ class Position:
     batch: int = 0
 
 
-class DataOrder:
-    """The batches of every epoch, cut into windows of ``accumulate`` batches."""
+@dataclass(frozen=True)
+class Window:
+    """The batches of one step, or of an epoch."""
 
-    def __init__(self, pairs: TokenizedPairs, batch_tokens: int, accumulate: int, seed: int) -> None:
-        self._src_lengths, self._tgt_lengths = pairs.src_lengths, pairs.tgt_lengths
-        self._batch_tokens, self._accumulate, self._seed = batch_tokens, accumulate, seed
+    pairs: TokenizedPairs  # as the epoch reads them
+    batches: list[Indices]  # each the places of its pairs
+
+    def target_tokens(self) -> int:
+        """Return the target tokens without padding: what the loss is divided by."""
+        return sum(len(self.pairs.tgt[i]) for rows in self.batches for i in rows)
+
+    def padded_tokens(self) -> int:
+        """Return source and target tokens with padding: what the time is proportional to."""
+        sides = self.pairs.src, self.pairs.tgt
+        return sum(len(rows) * max(len(side[i]) for i in rows) for rows in self.batches for side in sides)
+
+
+class DataOrder:
+    """The batches of every epoch, cut into windows of ``accumulate`` batches.
+
+    How many batches an epoch has is known without drawing its pieces (``EpochPairs.typical_lengths``); how they are
+    cut is decided by the pieces that are drawn. Cut by the usual lengths instead, sampled batches of Multi30k (merges
+    dropped with probability 0.1) would be twice and at worst 3.3 times as large as ``batch_tokens``, and a third of
+    their tokens padding.
+    """
+
+    def __init__(self, pairs: EpochPairs, batch_tokens: int, accumulate: int, seed: int) -> None:
+        self._pairs, self._batch_tokens, self._accumulate, self._seed = pairs, batch_tokens, accumulate, seed
+        self._counts: dict[int, int] = {}
         self._cached: tuple[int, Window] | None = None
 
-    def batches(self, epoch: int) -> Window:
-        """Return the batches of an epoch, each an array of indices into the pairs."""
-        if self._cached is None or self._cached[0] != epoch:
-            made = epoch_batches(self._src_lengths, self._tgt_lengths, self._batch_tokens, seed=self._seed, epoch=epoch)
-            self._cached = (epoch, made)
+    def epoch(self, number: int) -> Window:
+        """Return all batches of an epoch."""
+        if self._cached is None or self._cached[0] != number:
+            self._cached = None
+            count = self._n_batches(number)  # first: it may look at epoch 0
+            pairs = self._pairs.pairs(number)
+            made = self._cut(pairs.src_lengths, pairs.tgt_lengths, number, count)
+            self._cached = (number, Window(pairs, made))
         return self._cached[1]
 
     def window(self, at: Position) -> Window:
         """Return the batches of the step that starts at a position."""
-        return self.batches(at.epoch)[at.batch : at.batch + self._accumulate]
+        epoch = self.epoch(at.epoch)
+        return Window(epoch.pairs, epoch.batches[at.batch : at.batch + self._accumulate])
 
     def after(self, at: Position) -> Position:
         """Return where the next step starts."""
         following = at.batch + self._accumulate
-        return Position(at.epoch, following) if following < len(self.batches(at.epoch)) else Position(at.epoch + 1)
+        return Position(at.epoch, following) if following < self._n_batches(at.epoch) else Position(at.epoch + 1)
 
     def steps_per_epoch(self, epoch: int) -> int:
         """Return how many windows an epoch has."""
-        return -(-len(self.batches(epoch)) // self._accumulate)
+        return -(-self._n_batches(epoch) // self._accumulate)
 
-    def padded_tokens(self, window: Window) -> int:
-        """Return source and target tokens of a window with padding: what its time is proportional to."""
-        return sum(len(rows) * int(self._src_lengths[rows].max() + self._tgt_lengths[rows].max()) for rows in window)
+    def mean_step_seconds(self, epoch: int, seconds_per_token: float) -> float:
+        """Return what the mean step of an epoch takes, with its share of drawing the epoch's pieces.
 
-    def mean_padded_tokens(self, epoch: int) -> float:
-        """Return the padded tokens of an epoch's mean step."""
-        return self.padded_tokens(self.batches(epoch)) / self.steps_per_epoch(epoch)
-
-    def target_tokens(self, window: Window) -> int:
-        """Return the target tokens of a window, without padding: what its loss is divided by."""
-        return sum(int(self._tgt_lengths[rows].sum()) for rows in window)
+        Args:
+            epoch: counted from 0.
+            seconds_per_token: cost of a padded token.
+        """
+        seconds = self.epoch(epoch).padded_tokens() * seconds_per_token + self._pairs.seconds_to_draw
+        return seconds / self.steps_per_epoch(epoch)
 
     def passes(self, at: Position) -> float:
         """Return how often the data was read, with the fraction of the present epoch."""
-        return at.epoch + (at.batch / len(self.batches(at.epoch)) if at.batch else 0.0)
+        return at.epoch + (at.batch / self._n_batches(at.epoch) if at.batch else 0.0)
+
+    def _n_batches(self, epoch: int) -> int:
+        if epoch not in self._counts:
+            self._counts[epoch] = len(self._cut(*self._pairs.typical_lengths(epoch), epoch))
+        return self._counts[epoch]
+
+    def _cut(self, src: Lengths, tgt: Lengths, epoch: int, count: int | None = None) -> list[Indices]:
+        return epoch_batches(src, tgt, self._batch_tokens, seed=self._seed, epoch=epoch, count=count)

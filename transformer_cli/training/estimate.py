@@ -4,10 +4,10 @@ import math
 import time
 from dataclasses import dataclass
 
-from torch import nn
-
 from transformer_cli.config import TrainConfig
-from transformer_cli.data.batching import TokenizedPairs, collate
+from transformer_cli.data.batching import collate
+from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.budget import StepTimer, steps_within
 from transformer_cli.training.data_order import DataOrder, Position
@@ -27,12 +27,12 @@ class Estimate:
     minutes: float
 
 
-def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
+def estimate(model: Transformer, pairs: EpochPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
     """Time one step to warm up and three more on the first batches; the model's weights move by them.
 
     Args:
         model: moved to the runtime's device.
-        pairs: the training data.
+        pairs: the training data, epoch by epoch.
         settings: limits, batch size and accumulation are used.
         runtime: device and precision.
     """
@@ -42,21 +42,29 @@ def estimate(model: nn.Module, pairs: TokenizedPairs, settings: TrainConfig, run
     for step in range(1 + _TIMED_STEPS):
         window = order.window(position)
         began = time.monotonic()
-        n_tokens = order.target_tokens(window)
-        batches = [collate(pairs, rows).to(runtime.device) for rows in window]
+        n_tokens = window.target_tokens()
+        batches = [collate(window.pairs, rows).to(runtime.device) for rows in window.batches]
         updater.accumulate(batches, seeds=range(len(batches)))
         updater.unscale_and_clip().item()  # waits for the device
         updater.step(0.0, step + 1)
         if step:
-            timer.add(time.monotonic() - began, order.padded_tokens(window))
+            timer.add(time.monotonic() - began, window.padded_tokens())
             tokens += n_tokens
         position = order.after(position)
-    seconds = timer.seconds_per_token() * order.mean_padded_tokens(0)
+    seconds = order.mean_step_seconds(0, timer.seconds_per_token())
     return _estimate(order, settings, seconds, tokens / timer.spent)
 
 
 def _estimate(order: DataOrder, settings: TrainConfig, seconds: float, speed: float) -> Estimate:
     in_budget = None if settings.max_minutes is None else max(1, int(60 * settings.max_minutes / seconds))
     steps = steps_within(settings, order.steps_per_epoch, in_budget) or 1
-    epochs = min(steps / order.steps_per_epoch(0), settings.max_epochs or math.inf)  # epochs differ by a few steps
+    epochs = min(_epochs_in(steps, order, settings.bidirectional_epochs), settings.max_epochs or math.inf)
     return Estimate(steps, epochs, seconds, speed, steps * seconds / 60)
+
+
+def _epochs_in(steps: int, order: DataOrder, bidirectional_epochs: int) -> float:
+    """Return the epochs that some steps read; epochs of a kind differ by a few steps, which is let pass."""
+    in_long_ones = bidirectional_epochs * order.steps_per_epoch(0)
+    if steps <= in_long_ones:
+        return steps / order.steps_per_epoch(0)
+    return bidirectional_epochs + (steps - in_long_ones) / order.steps_per_epoch(bidirectional_epochs)

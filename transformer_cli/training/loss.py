@@ -10,10 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_cli.data.batching import Batch, TokenizedPairs, collate, epoch_batches
+from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches
 from transformer_cli.data.tokenizer import PAD
 from transformer_cli.model.linear import product_dtype
-from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
 #: Elements of a chunk's logits: those of a CPU should stay in its second-level cache, a GPU wants large products.
@@ -33,12 +32,6 @@ def summed_loss(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -
     return F.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=label_smoothing
     )
-
-
-def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
-    """Return the training loss of a batch, summed over its target tokens."""
-    hidden = model.decode(batch.tgt_in, model.encode(batch.src), batch.src)
-    return linear_cross_entropy(hidden, model.output.weight, batch.tgt_out, label_smoothing)
 
 
 def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:

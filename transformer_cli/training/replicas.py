@@ -9,18 +9,18 @@ there the window is read one by one.
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-#: Given a copy of the model, adds to its gradients and returns a loss.
-Job = Callable[[nn.Module], Tensor]
+Model = TypeVar("Model", bound=nn.Module)
 
 
-class Replicas:
+class Replicas(Generic[Model]):
     """Copies of a model that share its weights and have gradients of their own."""
 
-    def __init__(self, model: nn.Module, count: int) -> None:
+    def __init__(self, model: Model, count: int) -> None:
         """Make the copies.
 
         Args:
@@ -31,8 +31,11 @@ class Replicas:
         self._threads = max(1, torch.get_num_threads() // count)
         self._pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(self._threads,))
 
-    def run(self, jobs: Sequence[Job]) -> list[Tensor]:
+    def run(self, jobs: Sequence[Callable[[Model], Tensor]]) -> list[Tensor]:
         """Do all jobs and add up their gradients in the model; the sums depend on the number of copies, not on chance.
+
+        Args:
+            jobs: each is given a copy of the model, adds to its gradients and returns a loss.
 
         Returns:
             The losses in the order of the jobs.
@@ -71,5 +74,5 @@ class Replicas:
                 torch._foreach_add_(into, added)
 
 
-def _in_turn(jobs: Sequence[Job], model: nn.Module) -> list[Tensor]:
+def _in_turn(jobs: Sequence[Callable[[Model], Tensor]], model: Model) -> list[Tensor]:
     return [job(model) for job in jobs]

@@ -20,8 +20,10 @@ from torch import Tensor, nn
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batching import TokenizedPairs, collate
+from transformer_cli.data.batching import collate
+from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.errors import DataError, Interrupted, TfmError, TrainingFailed
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
 from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
@@ -41,8 +43,8 @@ class Trainer:
 
     def __init__(
         self,
-        model: nn.Module,
-        pairs: TokenizedPairs,
+        model: Transformer,
+        pairs: EpochPairs,
         config: Config,
         run: RunFolder,
         runtime: Runtime,
@@ -55,7 +57,7 @@ class Trainer:
 
         Args:
             model: with its initial weights; it is moved to the runtime's device.
-            pairs: the training data.
+            pairs: the training data, epoch by epoch.
             config: the run's, but for the keys that a continued run may change.
             run: where everything is written.
             runtime: device and precision.
@@ -70,7 +72,7 @@ class Trainer:
             raise DataError("there is nothing to train on", got="0 sentence pairs")
         settings = config.train
         self.config, self.run, self.runtime, self.settings = config, run, runtime, settings
-        self._pairs, self._validate_model = pairs, validate
+        self._validate_model = validate
         self._order = DataOrder(pairs, settings.batch_tokens, settings.accumulate, settings.seed)
         self._limits = Limits(settings, self._order)
         self._timer = StepTimer()
@@ -149,11 +151,10 @@ class Trainer:
     def _accumulate(self, window: Window) -> Tensor:
         """Add up the gradients of a window; return its loss per token."""
         at = self.state.position
-        batches = [collate(self._pairs, rows).to(self.runtime.device) for rows in window]
+        batches = [collate(window.pairs, rows).to(self.runtime.device) for rows in window.batches]
         # Keyed by the place in the data and not by the step: a skipped step reads on without counting.
-        seeds = [
-            stream_seed(self.settings.seed, "dropout", at.epoch, at.batch + offset) for offset in range(len(window))
-        ]
+        places = range(at.batch, at.batch + len(batches))
+        seeds = [stream_seed(self.settings.seed, "dropout", at.epoch, place) for place in places]
         return self._updater.accumulate(batches, seeds)
 
     def _skip(self, loss: float, norm: float) -> None:
@@ -172,9 +173,9 @@ class Trainer:
             )
 
     def _count(self, window: Window, loss: float, seconds: float) -> None:
-        tokens = self._order.target_tokens(window)
+        tokens = window.target_tokens()
         self.state.count(loss, tokens)
-        self._timer.add(seconds, self._order.padded_tokens(window))
+        self._timer.add(seconds, window.padded_tokens())
         self._journal.stepped(self.state.step, self._limits.total_steps, tokens, seconds)
 
     def _fix_time_budget(self) -> None:
@@ -185,8 +186,8 @@ class Trainer:
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
         left, validation = 60 * minutes - self._journal.elapsed, self._journal.elapsed - before
-        step_seconds = self._timer.seconds_per_token() * self._order.mean_padded_tokens(self.state.epoch)
         left -= validation * averaging.is_wanted(self.settings)  # it has one of its own
+        step_seconds = self._order.mean_step_seconds(self.state.epoch, self._timer.seconds_per_token())
         steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
         self._limits.settle(steps)
         time_budget = {"minutes": minutes, "steps": steps}

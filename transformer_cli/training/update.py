@@ -7,10 +7,10 @@ Not here: which batches (``data_order.py``), which learning rate (``schedule.py`
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.checkpoint.snapshot import CheckpointState
 from transformer_cli.checkpoint.tensor_files import load_strictly
@@ -18,12 +18,13 @@ from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import Batch
 from transformer_cli.errors import TrainingFailed
 from transformer_cli.model.dropout import dropout_stream
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model.transformer import Transformer, choose_recomputation
 from transformer_cli.runtime import Runtime
 from transformer_cli.training import optimizer as optimizing
 from transformer_cli.training.ema import Ema
-from transformer_cli.training.loss import batch_loss
+from transformer_cli.training.objective import Objective
 from transformer_cli.training.replicas import Replicas
+from transformer_cli.training.teachers import load_teachers
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -31,11 +32,13 @@ _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate
 class Updater:
     """Owns the model's weights, the optimizers, fp16's loss scale and the averaged weights."""
 
-    def __init__(self, model: nn.Module, config: TrainConfig, runtime: Runtime) -> None:
+    def __init__(self, model: Transformer, config: TrainConfig, runtime: Runtime) -> None:
         self.model, self._config, self._runtime = model, config, runtime
-        self.optimizers = optimizing.build_optimizers(model, config)
+        self._objective = Objective(config, load_teachers(config.teachers, runtime.device))
+        choose_recomputation(model, config.checkpointing)  # before the copies are made
         on_cpu = runtime.device.type == "cpu"
         self._replicas = Replicas(model, min(config.accumulate, runtime.threads) if on_cpu else 1)
+        self.optimizers = optimizing.build_optimizers(model, config)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)
@@ -54,11 +57,11 @@ class Updater:
         jobs = [partial(self._backward, batch, seed, n_tokens) for batch, seed in zip(batches, seeds, strict=True)]
         return torch.stack(self._replicas.run(jobs)).sum()
 
-    def _backward(self, batch: Batch, seed: int, window_tokens: int, model: nn.Module) -> Tensor:
+    def _backward(self, batch: Batch, seed: int, window_tokens: int, model: Transformer) -> Tensor:
         """Add a batch's gradients to those of a model; return its share of the window's loss."""
         with _memory_explained(batch, self._config), self._stream(seed):
             with self._runtime.autocast():
-                loss = batch_loss(cast(Transformer, model), batch, self._config.label_smoothing) / window_tokens
+                loss = self._objective(model, batch) / window_tokens
             torch.autograd.backward(self.scaler.scale(loss))
         return loss.detach()
 

@@ -1,0 +1,100 @@
+"""``tfm bench --train``: one document, a failure when the sides differ, and refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Tfm
+from toy_language import TINY
+
+from transformer_cli.benchmark import timing, torch_model, training
+from transformer_cli.commands import bench_training
+
+PROMISED = {
+    "device", "torch", "settings", "tokens_per_second", "tokens_per_second_spread", "tokens_per_second_torch_nn",
+    "ratio_to_torch_nn", "ratio_spread", "ratios", "flops_per_second", "gemm_share", "product_flops_per_second",
+    "largest_loss_difference", "time_by_part",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SHORTEST_WATCH", 0.001)
+    monkeypatch.setattr(training.product_rates, "__defaults__", ((32, 64),))
+    monkeypatch.setattr(bench_training, "CHECKED_STEPS", 5)
+
+
+def bench(tfm: Tfm, files: Path, *arguments: object):
+    return tfm("bench", "--train", "-c", files / "my.yaml", *TINY, "--steps", "2", "--repeats", "3", *arguments)
+
+
+def test_the_document_has_the_promised_keys(tfm: Tfm, files: Path) -> None:
+    overrides = ["-s", "train.accumulate=2", "-s", "train.ema_decay=0.9"]  # the average is not compared, and left out
+    done = bench(tfm, files, "--json", *overrides)
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(done.out)
+    assert set(document) == PROMISED
+    assert 0 <= document["largest_loss_difference"] < 1e-4
+    assert len(document["ratios"]) == 3
+    assert min(document["ratios"]) <= document["ratio_to_torch_nn"] <= max(document["ratios"])
+    assert document["tokens_per_second"] > 0
+    assert document["gemm_share"] > 0
+    assert sum(document["time_by_part"].values()) == pytest.approx(1.0)
+    assert list(document["product_flops_per_second"]) == ["32", "64"]
+    settings = document["settings"]
+    assert (settings["steps"], settings["warm_up"], settings["repeats"], settings["accumulate"]) == (2, 2, 3, 2)
+    assert {"threads", "amp", "model", "batch_tokens", "ratio_to_torch_nn"} <= set(settings)
+
+
+def test_the_table_says_how_to_read_it(tfm: Tfm, files: Path) -> None:
+    done = bench(tfm, files)
+    assert done.code == 0
+    text = done.out.decode()
+    assert all(word in text for word in ("target tokens/s", "torch.nn", "GFLOP/s", "2 is twice as fast", "threads"))
+    assert "comparing the losses" in done.err
+
+
+@pytest.mark.parametrize("settings", [{"model.norm_placement": "post"}, {"model.dropout": 0.0}, {"train.amp": "bf16"}])
+def test_other_models_are_compared_too(tfm: Tfm, files: Path, settings: dict) -> None:
+    overrides = [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
+    assert json.loads(bench(tfm, files, "--json", *overrides).out)["largest_loss_difference"] < 1e-4
+
+
+def test_sides_that_differ_are_a_failure_and_not_timed(tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_model, "copy_weights", lambda twins: None)
+    done = bench(tfm, files, "--json")
+    assert (done.code, done.out) == (1, b"")
+    assert "do not train the same model" in done.err
+    assert "step" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--train", "--heads", "4"], "--heads means nothing with --train"),
+        (["--train", "--flash"], "--flash means nothing with --train"),
+        (["--steps", "3"], "--steps means nothing without --train"),
+        (["-c", "base.yaml"], "--config means nothing without --train"),
+        (["--train", "-c", "none.yaml"], "no recipe"),
+        (["--train", "-s", "model.nonsense=1"], "model.nonsense"),
+        (["--train", "-s", "train.amp=fp16"], "fp16"),
+        (["--train", "--device", "tpu"], "tpu"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_nonsense_is_the_users_mistake(tfm: Tfm, arguments: list[str], message: str) -> None:
+    done = tfm("bench", *arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert message in " ".join(done.err.split())
+
+
+def test_a_model_that_torch_lacks_is_refused(tfm: Tfm, files: Path) -> None:
+    done = bench(tfm, files, "-s", "model.activation=swiglu")
+    assert (done.code, "swiglu" in done.err) == (2, True)
+
+
+def test_the_default_is_the_phrasebook_with_a_tiny_model() -> None:
+    config = bench_training._config(bench_training.TrainingBenchRequest())
+    shape, train = config.model, config.train
+    assert (config.data.corpus, config.tokenizer.vocab_size, train.batch_tokens) == ("phrasebook", 4000, 2048)
+    assert (shape.encoder_layers, shape.decoder_layers, shape.d_model, shape.n_heads, shape.d_ff) == (4, 4, 128, 4, 256)

@@ -1,0 +1,118 @@
+"""One model, several target languages: the tag chooses, and text never is a tag."""
+
+from pathlib import Path
+
+import pytest
+from command_line import Tfm
+from toy_language import TINY, toy_pairs
+
+import transformer_cli
+from transformer_cli.config import Config
+from transformer_cli.data.corpus import load_corpus
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import DataError, UserError
+from transformer_cli.experiment import prepare
+from transformer_cli.recipe import load_recipe
+from transformer_cli.runtime import Runtime
+
+RECIPE = """
+data:
+  train: {{src: {folder}/a.en, tgt: {folder}/a.de}}
+  more_targets: [{{lang: fr, train: {{src: {folder}/a.en, tgt: {folder}/a.fr}}}}]
+  dev_size: 5
+train: {{max_steps: 60, validate_every: 60, save_every: 60, batch_tokens: 500, lr: 0.01, warmup_steps: 20, amp: off}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The third language is the second one in capitals: whose words come out says which was asked for."""
+    folder = tmp_path_factory.mktemp("targets")
+    src, tgt = zip(*toy_pairs(300), strict=True)
+    for name, lines in {"en": src, "de": tgt, "fr": [line.upper() for line in tgt]}.items():
+        (folder / f"a.{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "my.yaml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
+    return folder
+
+
+def recipe(folder: Path, *overrides: str) -> Config:
+    return load_recipe(str(folder / "my.yaml"), ["tokenizer.vocab_size=340", *overrides])
+
+
+@pytest.mark.parametrize(
+    "overrides", [[], ["tokenizer.joint=false", "model.tie_embeddings=none"]], ids=["joint", "two"]
+)
+@pytest.mark.parametrize("sampling", ["0", "0.3"])
+def test_every_source_begins_with_the_tag_of_its_target(folder: Path, overrides: list[str], sampling: str) -> None:
+    made = prepare(recipe(folder, f"train.subword_sampling={sampling}", *overrides), lambda note: None)
+    corpus, pairs, tag = made.corpus, made.train_pairs.pairs(1), made.tokenizer.tag
+    assert list(corpus.more) == ["fr"]
+    assert len(pairs) == len(corpus.train) + len(corpus.more["fr"])
+    for number, (src, tgt) in enumerate(zip(pairs.src, pairs.tgt, strict=True)):
+        language = "de" if number < len(corpus.train) else "fr"
+        assert src[0] == tag(language)
+        assert made.tokenizer.decode(tgt) == corpus.all_train.tgt[number]
+        assert not {tag("de"), tag("fr")} & {*src[1:].tolist(), *tgt.tolist()}
+    assert all(src[0] == tag("de") for src in made.dev_pairs.src)
+    assert corpus.dropped["fr: source line is in the dev split"] > 0
+    assert not set(corpus.dev.src) & set(corpus.more["fr"].src)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_a_tag_in_a_sentence_is_text(folder: Path, kind: str) -> None:
+    with (folder / "a.en").open(encoding="utf-8") as lines:
+        text = [*map(str.rstrip, lines), "<2de> <2fr>"]
+    made = prepare(recipe(folder, f"tokenizer.model_type={kind}"), lambda note: None)
+    tags = {made.tokenizer.tag("de"), made.tokenizer.tag("fr")}
+    for ids in made.tokenizer.encode_src(["<2de>", "a <2fr> b", *text]):
+        assert not tags & set(ids)
+    if made.tokenizer.joint:
+        assert [made.tokenizer.decode(ids) for ids in made.tokenizer.encode_src(["<2de> x"])] == ["<2de> x"]
+
+
+def test_every_piece_of_a_long_line_has_the_tag_and_fits(folder: Path) -> None:
+    made = prepare(recipe(folder, "data.max_length=24", "model.positions=learned"), lambda note: None)
+    translator = Translator(made.model, made.tokenizer, made.config, Runtime.resolve("cpu"), to="fr")
+    line = "onecatssleep" * 30  # no space to cut at, so that the pieces are full
+    (ids,) = made.tokenizer.encode_src([line])
+    pieces = translator._pieces(line, ids)
+    assert {piece[0] for piece in pieces} == {made.tokenizer.tag("fr")}
+    assert max(map(len, pieces)) == 24
+    assert [i for piece in pieces for i in piece[1:-1]] == ids
+
+
+def test_a_run_with_one_target_has_no_tags(folder: Path) -> None:
+    made = prepare(recipe(folder, "data.more_targets=[]"), lambda note: None)
+    with pytest.raises(DataError, match="no tag for target language de"):
+        made.tokenizer.tag("de")
+    assert made.corpus.all_train is made.corpus.train
+
+
+def test_a_tokenizer_without_the_tags_is_refused(folder: Path, tmp_path: Path) -> None:
+    prepare(recipe(folder, "data.more_targets=[]"), lambda note: None).tokenizer.save(tmp_path)
+    with pytest.raises(DataError, match=r"no tag for target language de(.|\n)*control_symbols"):
+        prepare(recipe(folder, f"tokenizer.model={tmp_path / 'tokenizer.model'}"), lambda note: None)
+
+
+def test_editing_the_other_targets_is_noticed(folder: Path, tmp_path: Path) -> None:
+    before = load_corpus(recipe(folder).data, 1).fingerprint
+    data = recipe(folder, f"data.more_targets=[{{lang: fr, train: {{src: {folder}/a.en, tgt: {folder}/a.de}}}}]").data
+    assert load_corpus(data, 1).fingerprint != before
+
+
+def test_the_language_that_is_asked_for_comes_out(tfm: Tfm, folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    trained = tfm("train", "--config", folder / "my.yaml", "--run", run, *TINY, "-s", "train.batch_tokens=500")
+    assert trained.code == 0, trained.err
+    lines = ["one cats sleep.", "six books fall.", "two dogs wait."]
+    plain, german, french = (tfm("translate", "--run", run, *to, *lines) for to in ([], ["--to", "de"], ["--to", "fr"]))
+    assert plain.lines == german.lines
+    assert all(line.split()[0].islower() for line in german.lines)
+    assert all(line.isupper() for line in french.lines)
+    assert transformer_cli.load(str(run), "cpu", to="fr").translate(lines) == french.lines
+    refused = tfm("translate", "--run", run, "--to", "es", *lines)
+    assert refused.code == 2
+    assert "got: es" in refused.err
+    assert "expected: de, fr" in refused.err
+    with pytest.raises(UserError, match="does not translate into that language"):
+        transformer_cli.load(str(run), "cpu", to="")

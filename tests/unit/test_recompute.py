@@ -1,0 +1,110 @@
+"""Computing a part again in the backward pass: the same bits, the same masks, less memory."""
+
+import pytest
+import torch
+from model_rig import TINY, sentences
+from torch import Tensor
+from training_rig import runtime
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.model.dropout import dropout, stream_state
+from transformer_cli.model.recompute import recomputing
+from transformer_cli.model.transformer import Transformer, choose_recomputation
+from transformer_cli.runtime import seed_stream
+
+KINDS = pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"attention_dropout": 0.2},
+        {"attention": "naive", "attention_dropout": 0.2, "norm_placement": "post", "word_dropout": 0.1},
+        {"qk_norm": True, "activation": "swiglu", "tie_embeddings": "none"},
+    ],
+    ids=["sdpa", "sdpa-dropout", "naive-post", "qk-norm-swiglu"],
+)
+
+
+def step(kind: dict, what: str, amp: str = "off") -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Return loss, gradients and where the dropout stream stands afterwards."""
+    seed_stream(1, "weights")
+    model = Transformer(ModelConfig.model_validate(TINY | {"dropout": 0.3} | kind), 17, 17).train()
+    choose_recomputation(model, what)
+    seed_stream(1, "dropout")
+    with runtime(amp).autocast():
+        loss = model(sentences(3, 7), sentences(3, 6, seed=1)).square().mean()
+    states = [stream_state()]
+    loss.backward()
+    return loss, [p.grad for p in model.parameters()], [*states, stream_state()]
+
+
+@KINDS
+@pytest.mark.parametrize("what", ["attention", "layer"])
+@pytest.mark.parametrize("amp", ["off", "bf16"])
+def test_loss_gradients_and_stream_are_bitwise_those_of_keeping_everything(kind: dict, what: str, amp: str) -> None:
+    loss, gradients, states = step(kind, "none", amp)
+    again, gradients_again, states_again = step(kind, what, amp)
+    assert torch.equal(loss, again)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, gradients_again, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(states, states_again, strict=True))
+
+
+def kept_bytes(what: str, **settings: object) -> int:
+    """Bytes that a forward pass keeps for its backward pass, parameters not counted."""
+    model = Transformer(ModelConfig.model_validate(TINY | {"dropout": 0.3} | settings), 17, 17).train()
+    choose_recomputation(model, what)
+    own, kept = {p.untyped_storage().data_ptr() for p in model.parameters()}, {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = (storage.nbytes(), tensor)  # held, so that no address is used twice
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        model(sentences(3, 32), sentences(3, 32)).sum()
+    return sum(size for size, _ in kept.values())
+
+
+def test_less_is_kept() -> None:
+    everything, attention, layer = (kept_bytes(what, attention="naive") for what in ("none", "attention", "layer"))
+    scores = 6 * (3 * 2 * 32 * 32) * 4  # of six attentions, in float32
+    assert attention <= everything - 2 * scores
+    assert layer < everything / 5
+
+
+def test_what_is_kept_does_not_grow_with_the_inside_of_a_layer() -> None:
+    assert kept_bytes("layer") == kept_bytes("layer", d_ff=200)
+    assert kept_bytes("none") < kept_bytes("none", d_ff=200)
+    assert kept_bytes("attention", attention="naive") < kept_bytes("attention", attention="naive", d_ff=200)
+
+
+def test_the_second_computation_happens_and_draws_the_same_mask() -> None:
+    seen = []
+
+    def part(x: Tensor) -> Tensor:
+        y = dropout(x, 0.5)
+        seen.append(y.detach())
+        return y.square()
+
+    x = torch.ones(1000, requires_grad=True)
+    y = recomputing(part)(x)
+    dropout(torch.ones(1000), 0.5)  # the stream moves on in between
+    y.sum().backward()
+    assert len(seen) == 2
+    assert torch.equal(*seen)
+    assert torch.equal(x.grad, 4 * seen[0])  # d/dx (m x)^2 = 2 m^2 x, with m of 0 or 2
+
+
+def test_without_gradients_nothing_is_computed_twice() -> None:
+    calls = []
+    with torch.no_grad():
+        recomputing(lambda x: calls.append(x) or x)(torch.ones(3))
+    assert len(calls) == 1
+
+
+def test_the_choice_can_be_taken_back() -> None:
+    model = Transformer(ModelConfig.model_validate(TINY), 17, 17)
+    for what in ("attention", "layer", "none"):
+        choose_recomputation(model, what)
+        modules = [module for module in model.modules() if getattr(module, "recompute", False)]
+        assert len(modules) == {"attention": 2 + 2 * 2, "layer": 2, "none": 0}[what]
