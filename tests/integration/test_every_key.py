@@ -169,7 +169,7 @@ def translation(config: Config, path: Path) -> object:
 def kept_for_backward(config: Config, _: Path) -> object:
     made, kept = experiment(config), []
     Updater(made.model.train(), config.train, Runtime.resolve("cpu"))
-    batch = collate(made.train_pairs, np.arange(4))
+    batch = collate(made.train_pairs.plain, np.arange(4))
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.shape) or tensor, lambda t: t):
         made.model(batch.src, batch.tgt_in)
     return len(kept)
