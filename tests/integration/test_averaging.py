@@ -14,6 +14,7 @@ from training_rig import Silent, hashes, look, small_config, small_trainer
 from transformer_cli.checkpoint import RunFolder, load_model
 from transformer_cli.commands.train import print_report
 from transformer_cli.errors import Interrupted
+from transformer_cli.training import trainer as trainer_module
 from transformer_cli.training.averaging import mean_weights
 
 #: The rig saves at 3, 6, 9 and 12, validates at 4, 8 and 12, and would keep one checkpoint.
@@ -247,3 +248,16 @@ def test_a_signal_while_averaging_is_too_late(tmp_path):
     report = small_trainer(tmp_path / "run", small_config(**LAST), validate=interrupt).train()
     assert (report.ended, report.average["steps"]) == ("finished", [6, 9, 12])
     assert RunFolder.open(tmp_path / "run").info["status"] == "finished"
+
+
+def test_a_time_budget_leaves_room_for_the_validation_of_the_average(tmp_path, monkeypatch):
+    settled = []
+    for name, keys in {"without": {}, "with": {"average_last": 2}}.items():
+        clock = iter(range(10**9))  # every look at the clock takes a second
+        monkeypatch.setattr(trainer_module.time, "monotonic", lambda clock=clock: float(next(clock)))
+        config = small_config(max_steps=None, max_minutes=1.5, accumulate=1, validate_every=50, save_every=50, **keys)
+        trainer = small_trainer(tmp_path / name, config)
+        while trainer.state.step < 24:
+            trainer._advance()
+        settled.append(trainer.run.info["time_budget"]["steps"])
+    assert settled[1] < settled[0]

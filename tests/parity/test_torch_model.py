@@ -74,6 +74,9 @@ def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> N
         ({"attention_scale": False}, "attention_scale"),
         ({"bias": False}, "bias"),
         ({"attention_dropout": 0.1}, "attention_dropout"),
+        ({"residual_dropout": 0.1}, "another dropout"),
+        ({"word_dropout": 0.1}, "word_dropout"),
+        ({"qk_norm": True}, "qk_norm"),
     ],
 )
 def test_models_without_a_counterpart_are_refused(settings: dict, named: str) -> None:

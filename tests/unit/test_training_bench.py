@@ -182,3 +182,11 @@ def test_the_parts_of_a_real_step_add_up_to_one(capfd: pytest.CaptureFixture[str
     assert all(share > 0.002 for share in found.values())
     assert [len(module._forward_hooks) for module in model.modules()] == hooks_before
     assert capfd.readouterr() == ("", "")  # the profiler's library would tell stderr when it starts
+
+
+def test_dropout_that_is_added_in_one_go_counts_as_dropout() -> None:
+    config = ModelConfig.model_validate(TINY | {"residual_dropout": 0.5})
+    model, one = Transformer(config, VOCAB, VOCAB).train(), batch(8, 20, 20)
+    found = time_by_part(model, lambda: model(one.src, one.tgt_in), 2)
+    assert found["dropout"] > 0.02
+    assert not any("add" in vars(module) for module in model.modules())

@@ -43,6 +43,12 @@ def torch_settings(config: "ModelConfig") -> dict[str, Any]:
         "attention_scale false": not config.attention_scale,
         "bias false, which takes the biases of the norms away too": not config.bias,
         "attention_dropout apart from dropout": config.attention_dropout > 0,
+        "another dropout in some places": any(
+            value is not None
+            for value in (config.embedding_dropout, config.residual_dropout, config.feed_forward_dropout)
+        ),
+        "word_dropout": config.word_dropout > 0,
+        "qk_norm": config.qk_norm,
     }
     if refused := [name for name, is_so in unlike.items() if is_so]:
         raise UserError("torch's own layers have no counterpart of this model", got=", ".join(refused))

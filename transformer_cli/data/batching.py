@@ -191,10 +191,9 @@ def collate(pairs: TokenizedPairs, indices: Iterable[int]) -> Batch:
     src = [pairs.src[i] for i in indices]
     tgt = [pairs.tgt[i] for i in indices]
     tgt_out = _padded(tgt)
-    tgt_in = torch.full_like(tgt_out, PAD)
-    for row, ids in enumerate(tgt):
-        tgt_in[row, 0] = BOS
-        tgt_in[row, 1 : len(ids)] = tgt_out[row, : len(ids) - 1]
+    tgt_in = tgt_out.roll(1, dims=1)
+    tgt_in[tgt_in == EOS] = PAD  # text never becomes a special id, so only the ends are met
+    tgt_in[:, 0] = BOS
     return Batch(_padded(src), tgt_in, tgt_out, sum(len(ids) for ids in tgt))
 
 

@@ -79,23 +79,18 @@ def all_gradients(model: nn.Module) -> list[Tensor]:
 
 
 def gradient_norm(model: nn.Module) -> Tensor:
-    """Return the norm of all gradients together, a scalar that stays on its device.
-
-    The same sum as ``torch.nn.utils.get_total_norm``, which on a CPU calls every tensor's norm from Python: 2.0 ms
-    against 0.9 for the 173 tensors of a model of 1.8 M parameters.
-    """
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients(model))))
-    return norm
+    """Return the norm of all gradients together, a scalar that stays on its device."""
+    return torch.nn.utils.get_total_norm(gradients(model))
 
 
 def clip_gradients(model: nn.Module, norm: Tensor, clip_norm: float | None) -> None:
     """Scale the gradients so that ``norm`` does not exceed ``clip_norm`` (Pascanu et al. 2013).
 
-    All in one call, as above (0.6 ms instead of 1.4), and by 1 if nothing is to be clipped: to ask would wait for a
-    GPU.
+    On a CPU torch does norm and scaling tensor by tensor; one call for all of them saves a tenth of their 2 ms, with
+    1.8 M parameters, and is not worth code of our own.
     """
     if clip_norm is not None:
-        torch._foreach_mul_(gradients(model), (clip_norm / (norm + 1e-6)).clamp(max=1.0))
+        torch.nn.utils.clip_grads_with_norm_(model.parameters(), clip_norm, norm)
 
 
 def optimizer_tensors(model: nn.Module, optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
