@@ -1,4 +1,4 @@
-"""A run that draws its pieces anew in each epoch, stopped in the middle of one, ends as if it had never stopped."""
+"""Epochs of other pieces, directions and places in memory: stopped in the middle of one, a run ends the same."""
 
 from pathlib import Path
 
@@ -58,6 +58,20 @@ def test_a_run_stopped_in_a_sampled_epoch_ends_bit_identical(recipe: str, tmp_pa
     last = {name for name in calm if name.startswith("checkpoints/step-30")} - {"checkpoints/step-30/state.json"}
     assert last
     assert {name: calm[name] for name in last} == {name: stopped[name] for name in last}
+
+
+def test_where_the_data_lie_does_not_change_a_run(recipe: str, tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("one cats sleep.\teins Katzen schlafen.\n", encoding="utf-8")
+    filters = "{identical: true, wrong_script: true, length_ratio: 1.3}"
+    keys = [f"data.dev={{tsv: {tmp_path}/dev.tsv}}", f"data.filter={filters}", "train.subword_sampling=0"]
+    train(load_recipe(recipe, [*keys, "data.memory=ram"]), tmp_path / "calm")
+    for steps, memory in ((5, "disk"), (15, "ram"), (30, "disk")):  # in a bidirectional epoch, and after it
+        changes = [f"train.max_steps={steps}", f"data.memory={memory}"]
+        train(load_recipe(recipe, [*keys, *changes]), tmp_path / "moved")
+    for kind in ("weights", "optimizer"):
+        calm, moved = (getattr(RunFolder.open(tmp_path / name).load_checkpoint(30), kind) for name in ("calm", "moved"))
+        assert calm.keys() == moved.keys()
+        assert all(calm[name].equal(moved[name]) for name in calm)
 
 
 def test_epochs_end_where_max_epochs_says_and_sampling_moves_the_weights(recipe: str, tmp_path: Path) -> None:
