@@ -10,6 +10,8 @@ from training_rig import hashes, small_config, small_pairs, small_tokenizer
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
 from transformer_cli.checkpoint.snapshot import CheckpointState
+from transformer_cli.commands.plan import plan_training
+from transformer_cli.commands.train import TrainRequest
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.errors import RunError, UserError
 from transformer_cli.runtime import RankPlace, Runtime
@@ -265,3 +267,19 @@ def _set(monkeypatch, given):
         monkeypatch.delenv(name, raising=False)
         if name in given:
             monkeypatch.setenv(name, given[name])
+
+
+def test_each_process_has_the_gpu_of_its_local_rank(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert Runtime.resolve("cuda", place=RankPlace(3, 4, 1)).device == torch.device("cuda:1")
+    with pytest.raises(UserError, match="cannot share cuda:0"):
+        Runtime.resolve("cuda:0", place=RankPlace(0, 4, 0))
+    with pytest.raises(UserError, match="cuda:2 is not there"):
+        Runtime.resolve("cuda", place=RankPlace(2, 4, 2))
+
+
+def test_one_plan_is_enough(monkeypatch, capsys):
+    _set(monkeypatch, {"WORLD_SIZE": "2", "RANK": "1"})
+    with pytest.raises(SystemExit, match="0"):
+        plan_training(TrainRequest("base.yaml"))
+    assert capsys.readouterr() == ("", "")

@@ -73,6 +73,13 @@ def test_odd_text_is_the_same_on_disk(folder, odd_corpus, tokenizer):
         assert equal_pairs(in_ram[0], in_files[0])
 
 
+def test_the_fingerprint_does_not_depend_on_the_part_hashed_at_a_time(folder, odd_corpus, monkeypatch):
+    source = {"src": str(odd_corpus.src_path), "tgt": str(odd_corpus.tgt_path)}
+    whole = both(source)[0].fingerprint
+    monkeypatch.setattr(corpus_module, "_PART", 3)
+    assert {made.fingerprint for made in both(source)} == {whole}
+
+
 def test_tsv_and_jsonl_and_gzip_are_the_same_on_disk(folder):
     rows = toy_pairs(50)
     (folder / "t.tsv").write_bytes(gzip.compress("".join(f"x\t{src}\t{tgt}\n" for src, tgt in rows).encode()))

@@ -24,6 +24,7 @@ from transformer_cli.shipped import shipped
 __all__ = ["Corpus", "ParallelText", "available_splits", "drop_table", "load_corpus", "load_split"]
 
 _LARGE = 200_000_000  # bytes of text; in memory they would be about four times as many, and ids besides
+_PART = 100_000  # lines hashed at a time
 _PACKED = 3  # times that gzip makes text smaller, about
 _PHRASEBOOK_COLUMNS = {"en": 0, "de": 1, "zh": 2}
 _PHRASEBOOK_FILES = {
@@ -239,7 +240,7 @@ def _fingerprint(*splits: SentencePairs) -> str:
         for side in (text.src, text.tgt):
             digest.update(f"{len(side)}\0".encode())
             lines, joint = iter(side), ""
-            while part := list(islice(lines, 100_000)):  # no line holds a NUL, so no two corpora look alike
+            while part := list(islice(lines, _PART)):  # no line holds a NUL, so no two corpora look alike
                 digest.update((joint + "\0".join(part)).encode())
                 joint = "\0"
     return digest.hexdigest()
