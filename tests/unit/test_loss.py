@@ -44,6 +44,13 @@ def test_the_chunked_loss_has_the_value_and_the_gradients_of_the_plain_one(monke
     torch.testing.assert_close(torch.autograd.grad(3 * chunked, [hidden, weight]), expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_positions", [1, 256, 300, 5000])
+def test_a_small_vocabulary_does_not_fill_a_batch_up_with_rows(n_positions):
+    rows = loss._rows_of_a_chunk(torch.empty(n_positions, 8), n_classes=50)  # a chunk could hold 10,480
+    assert n_positions <= rows < n_positions + 256
+    assert loss._rows_of_a_chunk(torch.empty(n_positions, 8), n_classes=10**6) == 16
+
+
 def test_the_chunked_loss_of_a_hopeless_token_is_exact():
     hidden, weight = torch.tensor([[200.0]]), torch.tensor([[1.0], [0.0], [0.0]])  # its probability underflows
     assert linear_cross_entropy(hidden, weight, torch.tensor([1])).item() == 200.0
