@@ -46,7 +46,7 @@ def test_the_copies_follow_the_weights_and_cost_no_memory() -> None:
     net[1].bias.data.fill_(2.0)
     seen: list[nn.Module] = []
     replicas.run([lambda m: seen.append(m) or m(torch.ones(4).double()).sum().detach()] * 2)
-    assert {id(m) for m in seen} >= {id(net)}
+    assert len({id(m) for m in seen}) == 2  # two at a time never share gradients
     for copy in seen:
         assert [p.data_ptr() for p in copy.parameters()] == [p.data_ptr() for p in net.parameters()]
 
