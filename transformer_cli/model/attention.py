@@ -22,6 +22,7 @@ from transformer_cli.model.head_norm import HeadNorm
 from transformer_cli.model.linear import Linear, linear_together
 from transformer_cli.model.masks import causal_mask, combined_mask
 from transformer_cli.model.recompute import recomputing
+from transformer_cli.model.short_attention import SHORT, Packed, short_attention, unpacked
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
@@ -147,6 +148,7 @@ class MultiHeadAttention(nn.Module):
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
         self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
+        self.widths = (n_heads * d_k, n_heads * d_k, n_heads * d_v)  # of queries, keys and values
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
@@ -178,17 +180,36 @@ class MultiHeadAttention(nn.Module):
         Returns:
             The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` or None.
         """
-        if query is key is value:
-            q, k, v = linear_together(query, (self.q_proj, self.k_proj, self.v_proj))
-            q, k, v = self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
-        else:
-            q, (k, v) = self._split(self.q_proj(query), self.q_norm), self.keys_values(key, value)
+        packed = self._project(query, key, value)
+        if self._is_short(packed) and not return_weights:
+            if causal:
+                mask = combined_mask(mask, causal_mask(query.size(1), key.size(1)))
+            scale = self.scale or 1 / math.sqrt(self.widths[0] // self.n_heads)
+            attention = recomputing(short_attention) if self.recompute else short_attention
+            with _float32_on_cpu(query):
+                concat = attention(*packed, widths=self.widths, n_heads=self.n_heads, mask=mask, scale=scale)
+            return self.out_proj(concat), None
+        q, k, v = unpacked(packed, self.widths)
+        q, k, v = self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
         return self._attend(q, k, v, mask, causal=causal, return_weights=return_weights)
+
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> Packed:
+        """Return all heads' queries, keys and values, side by side as far as one product makes them."""
+        if query is key is value:
+            return (linear_together(query, (self.q_proj, self.k_proj, self.v_proj)),)
+        if key is value:
+            return self.q_proj(query), linear_together(key, (self.k_proj, self.v_proj))
+        return self.q_proj(query), self.k_proj(key), self.v_proj(value)
+
+    def _is_short(self, packed: Packed) -> bool:
+        trained_on_cpu = self.training and packed[0].requires_grad and packed[0].device.type == "cpu"
+        plain = self.implementation == "sdpa" and self.dropout == 0.0 and self.q_norm is None
+        return trained_on_cpu and plain and packed[-1].size(1) <= SHORT
 
     def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project key and value ``[B, S, D]`` to the heads: ``[B, H, S, K]`` and ``[B, H, S, Kv]``; worth caching."""
         if key is value:
-            k, v = linear_together(key, (self.k_proj, self.v_proj))
+            k, v = unpacked([linear_together(key, (self.k_proj, self.v_proj))], self.widths[1:])
         else:
             k, v = self.k_proj(key), self.v_proj(value)
         return self._split(k, self.k_norm), self._split(v)
@@ -216,6 +237,8 @@ class MultiHeadAttention(nn.Module):
         return out, weights if return_weights else None
 
     def _split(self, x: Tensor, norm: HeadNorm | None = None) -> Tensor:
+        if x.device.type == "cpu":  # torch's bfloat16 kernel took 42 ms for a backward pass that takes 2.4 in float32
+            x = at_least_float32(x)
         heads = x.view(*x.shape[:2], self.n_heads, -1)  # [B, T, H, K]
         if norm is not None:
             heads = norm(heads)  # before the transposition, where a head is contiguous
@@ -223,7 +246,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def _float32_on_cpu(x: Tensor) -> AbstractContextManager[object]:
-    """Keep autocast away on a CPU: torch's bfloat16 kernel took 42 ms for a backward pass that takes 2.4 in float32."""
+    """Keep autocast away on a CPU, whose bfloat16 kernels are slow (see ``_split``)."""
     on_cpu = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
     return torch.autocast("cpu", enabled=False) if on_cpu else nullcontext()
 

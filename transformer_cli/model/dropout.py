@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -26,22 +27,67 @@ def dropout(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
+    if x.dtype is torch.bfloat16:
+        y: Tensor = _Bf16Dropout.apply(x, p)  # type: ignore[no-untyped-call]
+        return y
     return x * _factors(x, p)
 
 
 def add_dropped(residual: Tensor, x: Tensor, p: float) -> Tensor:
-    """Return ``residual + dropout(x, p)``; on a CPU in one pass."""
+    """Return ``residual + dropout(x, p)`` in the dtype of the residual; on a CPU in one pass."""
     if p == 0.0 or x.device.type != "cpu":
         return residual + dropout(x, p)
-    return torch.addcmul(residual, x, _factors(x, p))
+    y: Tensor = _AddDropped.apply(residual, x, p)  # type: ignore[no-untyped-call]
+    return y
+
+
+class _AddDropped(torch.autograd.Function):
+    """``torch.addcmul`` does it too, but multiplies by one once more in its backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, residual: Tensor, x: Tensor, p: float) -> Tensor:
+        factors = _factors(residual, p)
+        ctx.save_for_backward(factors)
+        ctx.x_dtype = x.dtype
+        return torch.addcmul(residual, x.to(residual.dtype), factors)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (factors,) = ctx.saved_tensors
+        return grad, (grad * factors).to(ctx.x_dtype), None
 
 
 def _factors(x: Tensor, p: float) -> Tensor:
     """Draw for each element of x whether it becomes 0 or is scaled."""
+    kept, scale = _draw(x, p)
+    return torch.from_numpy(np.multiply(kept, np.float32(scale), dtype=np.float32)).view(x.shape).to(x.dtype)
+
+
+def _draw(x: Tensor, p: float) -> "tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]":
+    """Draw for each element of x whether it is kept; return the scale of those too."""
     dropped = min(max(round(p * 256), 1), 255)
-    scale = np.float32(256 / (256 - dropped))
-    factors = np.multiply(random_bytes(x.numel()) >= dropped, scale, dtype=np.float32)
-    return torch.from_numpy(factors).view(x.shape).to(x.dtype)
+    return random_bytes(x.numel()) >= dropped, 256 / (256 - dropped)
+
+
+class _Bf16Dropout(torch.autograd.Function):
+    """Dropout by and-ing bits with 0 or -1: a quarter of the time that it takes to make factors and multiply.
+
+    The scale is applied apart, because rounded to bfloat16 it would be off by up to 0.4 % everywhere alike.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
+        kept, ctx.scale = _draw(x, p)
+        bits = torch.from_numpy(np.negative(kept.view(np.int8), dtype=np.int16)).view(x.shape)  # 0 or -1
+        ctx.save_for_backward(bits)
+        return (x.contiguous().view(torch.int16) & bits).view(torch.bfloat16).mul_(ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (bits,) = ctx.saved_tensors
+        return (grad.contiguous().view(torch.int16) & bits).view(torch.bfloat16).mul_(ctx.scale), None
 
 
 class _Stream(threading.local):

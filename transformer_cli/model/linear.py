@@ -2,8 +2,8 @@
 
 Legend: N rows (all tokens of a batch), I inputs, O outputs of a layer.
 
-Under bfloat16 autocast on a CPU the product alone is done in bfloat16 (with float32 sums inside); what goes in and
-comes out is float32. Everywhere else this is ``F.linear``.
+Under bfloat16 autocast on a CPU the product is done in bfloat16 (with float32 sums inside), and the result is
+bfloat16, as ``torch.autocast`` would have it. Everywhere else this is ``F.linear``.
 """
 
 from collections.abc import Sequence
@@ -40,15 +40,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.linear(x, weight, bias)
 
 
-def linear_together(x: Tensor, layers: Sequence[nn.Linear]) -> Sequence[Tensor]:
+def linear_together(x: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
     """Apply several layers to the same x ``[..., I]`` in one product; three of width 128 take two thirds of the time.
 
     Returns:
-        The outputs ``[..., O]`` of each layer.
+        The outputs of all layers side by side, ``[..., O_1 + O_2 + …]``.
     """
     weight = torch.cat([layer.weight for layer in layers])
     bias = torch.cat([layer.bias for layer in layers]) if layers[0].bias is not None else None
-    return torch.split(linear(x, weight, bias), [layer.out_features for layer in layers], dim=-1)
+    return linear(x, weight, bias)
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
@@ -67,17 +67,17 @@ class _Bf16Linear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         rows, w = _filled_rows(x), weight.bfloat16()  # [N, I], [O, I]
         ctx.save_for_backward(rows, w)
-        ctx.has_bias = bias is not None
-        y = _unfilled(rows @ w.t(), x)
-        return y if bias is None else y.add_(bias)
+        ctx.x_dtype, ctx.has_bias = x.dtype, bias is not None
+        y = rows @ w.t() if bias is None else torch.addmm(bias.bfloat16(), rows, w.t())
+        return _unfilled(y, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
         rows, w = ctx.saved_tensors
         (grad,) = grads  # [..., O]
         g = _filled_rows(grad)  # [N, O]
-        grad_x = _unfilled(g @ w, grad) if ctx.needs_input_grad[0] else None
-        grad_bias = grad.flatten(0, -2).sum(0) if ctx.has_bias else None
+        grad_x = _unfilled(g @ w, grad).to(ctx.x_dtype) if ctx.needs_input_grad[0] else None
+        grad_bias = g.sum(0).float() if ctx.has_bias else None
         return grad_x, (g.t() @ rows).float(), grad_bias
 
 
@@ -91,6 +91,6 @@ def _filled_rows(x: Tensor) -> Tensor:
 
 
 def _unfilled(rows: Tensor, like: Tensor) -> Tensor:
-    """Undo ``_filled_rows``: float32, with the leading dimensions of another tensor."""
+    """Undo ``_filled_rows``, with the leading dimensions of another tensor."""
     leading = like.shape[:-1]
-    return rows[: leading.numel()].float().view(*leading, -1)
+    return rows[: leading.numel()].view(*leading, -1)

@@ -4,6 +4,7 @@ Legend: N positions of a batch, padding too; C positions of a chunk; D d_model; 
 Not here: dividing by the tokens of an accumulation window (``trainer.py``) and BLEU, which needs a decoder.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,11 +13,14 @@ from torch import Tensor, nn
 
 from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches
 from transformer_cli.data.tokenizer import PAD
+from transformer_cli.model.attention import at_least_float32
 from transformer_cli.model.linear import product_dtype
 from transformer_cli.runtime import Runtime
 
-#: Elements of a chunk's logits: those of a CPU should stay in its second-level cache, a GPU wants large products.
-_CHUNK = {"cpu": 2**19, "cuda": 2**26}
+#: Elements of a chunk's logits. Each chunk adds to the gradient of the whole matrix, so there should be few of them.
+_CHUNK = {"cpu": 2**21, "cuda": 2**26}
+#: Elements of a part of a chunk, for the many passes over them: those of a CPU should stay in its second-level cache.
+_PART = {"cpu": 2**18, "cuda": 2**26}
 
 
 def summed_loss(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
@@ -63,24 +67,20 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         n_classes, n_positions = len(weight), len(hidden)
-        rows = _rows_of_a_chunk(hidden, n_classes)
-        missing = -n_positions % rows  # full chunks only: oneDNN compiles bfloat16 products for every shape anew
+        part = _rows_of_a_part(hidden, n_classes)
+        missing = -n_positions % part  # full parts only: oneDNN compiles bfloat16 products for every shape anew
         targets = F.pad(targets, (0, missing), value=PAD).unsqueeze(-1)  # [N, 1]
         real = targets != PAD
         hidden = F.pad(hidden, (0, 0, 0, missing)) * real  # [N, D]
         h, w = hidden.to(product_dtype(hidden)), weight.to(product_dtype(hidden))
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         log_normaliser, of_target = torch.empty_like(hidden[:, :1]), torch.empty_like(hidden[:, :1])
-        for start in range(0, len(hidden), rows):
-            chunk = slice(start, start + rows)
-            logits = (h[chunk] @ w.t()).to(weight.dtype)  # [C, V]
-            of_target[chunk] = logits.gather(1, targets[chunk])
-            log_p = torch.log_softmax(logits, -1, out=logits)
-            log_normaliser[chunk] = of_target[chunk] - log_p.gather(1, targets[chunk])
-            grad = log_p.exp_().scatter_add_(1, targets[chunk], of_target.new_full((rows, 1), label_smoothing - 1))
-            grad = grad.to(h.dtype)
-            grad_hidden[chunk] = grad @ w
-            grad_weight += grad.t() @ h[chunk]
+        chunk_size = max(1, _CHUNK.get(hidden.device.type, 2**26) // n_classes // part) * part
+        for chunk in _slices(len(hidden), chunk_size):
+            logits = h[chunk] @ w.t()  # [C, V]; becomes its gradient
+            of_target[chunk], log_normaliser[chunk] = _differentiate(logits, targets[chunk], label_smoothing, part)
+            grad_hidden[chunk] = logits @ w
+            grad_weight += logits.t() @ h[chunk]
         smooth = label_smoothing / n_classes
         grad_hidden = (grad_hidden - smooth * weight.sum(0)) * real
         grad_weight -= smooth * hidden.sum(0)
@@ -94,9 +94,29 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return grad_hidden * grads[0], grad_weight * grads[0], None, None
 
 
-def _rows_of_a_chunk(hidden: Tensor, n_classes: int) -> int:
+def _differentiate(logits: Tensor, targets: Tensor, label_smoothing: float, part: int) -> tuple[Tensor, Tensor]:
+    """Put softmax(z) - (1 - ε) onehot in the place of logits z ``[C, V]``, some rows at a time.
+
+    Returns:
+        z_target and lse(z), ``[C, 1]``.
+    """
+    of_target, log_normaliser = [], []
+    for rows in _slices(len(logits), part):
+        z, target = at_least_float32(logits[rows]), targets[rows]
+        of_target.append(z.gather(1, target))
+        log_p = torch.log_softmax(z, -1, out=z)
+        log_normaliser.append(of_target[-1] - log_p.gather(1, target))
+        logits[rows] = log_p.exp_().scatter_add_(1, target, z.new_full(target.shape, label_smoothing - 1))
+    return torch.cat(of_target), torch.cat(log_normaliser)
+
+
+def _slices(length: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, length)) for start in range(0, length, size))
+
+
+def _rows_of_a_part(hidden: Tensor, n_classes: int) -> int:
     """Return a number of rows that few batches share, and not many more than there are: missing ones are computed."""
-    most = _CHUNK.get(hidden.device.type, 2**26) // n_classes // 16 * 16
+    most = _PART.get(hidden.device.type, 2**26) // n_classes // 16 * 16
     return max(16, min(most, -(-len(hidden) // 256) * 256))
 
 
