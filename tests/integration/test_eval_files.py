@@ -121,7 +121,7 @@ def test_json_is_one_object_or_one_list(ref):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam_size": 3}, "nothing is translated"),
+        ({"search": {"beam_size": 3}}, "nothing is translated"),
         ({"output": Path("out.de")}, "--output would only copy"),
         ({"metrics": ("blue",)}, "unknown metric"),
         ({"tokenize": "mecab"}, "unknown tokenizer"),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, render
+from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, print_report, render
 from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
 from transformer_cli.commands.notes import LineNotes
@@ -30,7 +30,7 @@ from transformer_cli.evaluation import (
     worst_lines,
 )
 
-__all__ = ["EvalReport", "EvalRequest", "as_json", "render", "run_eval"]
+__all__ = ["EvalReport", "EvalRequest", "as_json", "print_report", "render", "run_eval"]
 
 Note = Callable[[str], None]
 
@@ -159,13 +159,7 @@ class _Task:
         sources, request = self.text.src, self.request
         assert sources is not None, "a request to translate has sources"
         translator = Translator.from_run(run, device=request.device)
-        settings = DecodeSettings.from_config(
-            translator.config.decode,
-            beam_size=request.beam_size,
-            length_penalty=request.length_penalty,
-            batch_size=request.batch_size,
-            batch_tokens=request.batch_tokens,
-        )
+        settings = DecodeSettings.from_config(translator.config.decode).but(request.search)
         self.note(f"translating {len(sources)} lines with {run} ({settings.describe()})")
         start, events, lines = time.perf_counter(), LineNotes(), []
         for number, translation in enumerate(translator.stream(sources, settings), start=1):

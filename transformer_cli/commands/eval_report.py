@@ -43,6 +43,14 @@ class EvalReport:
     details: Details | None = None
 
 
+def print_report(report: EvalReport, wants_json: bool) -> None:
+    """Print the report on stdout, for a reader or as one JSON document."""
+    if wants_json:
+        print(as_json(report))
+    else:
+        render(report, Console())
+
+
 def as_json(report: EvalReport) -> str:
     """Return sacreBLEU's JSON: an object for one metric, a list for several; our own facts are added to each object."""
     documents = [_document(report, index) for index in range(len(report.scores))]

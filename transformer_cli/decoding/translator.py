@@ -110,13 +110,9 @@ class Translator:
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines; for one line give [line]")
-        settings = DecodeSettings.from_config(
-            self.config.decode,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            batch_size=batch_size,
-            batch_tokens=batch_tokens,
-        )
+        given = {"beam_size": beam_size, "length_penalty": length_penalty}
+        given |= {"batch_size": batch_size, "batch_tokens": batch_tokens}
+        settings = DecodeSettings.from_config(self.config.decode).but(given)
         return [translation.text for translation in self.stream(lines, settings)]
 
     def stream(self, lines: Iterable[str], settings: DecodeSettings, *, window: int = WINDOW) -> Iterator[Translation]:
