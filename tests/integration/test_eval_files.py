@@ -139,6 +139,8 @@ def test_wishes_that_exclude_each_other(ref, settings, message):
 
 def test_what_needs_a_run_says_so(ref, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for request in (EvalRequest(hyp=ref), EvalRequest(), EvalRequest(refs=(ref,), hyp=ref, baseline=True)):
+    for request in (EvalRequest(), EvalRequest(refs=(ref,), hyp=ref, baseline=True)):
         with pytest.raises(RunError, match="no run with a model was found"):
             run_eval(request)
+    with pytest.raises(RunError, match=r"--hyp alone has nothing to be compared with(.|\n)*--ref FILE"):
+        run_eval(EvalRequest(hyp=ref))

@@ -64,6 +64,10 @@ def test_output_is_the_hypotheses_and_scores_the_same(run, files, request_, tmp_
     of_split = run_eval(EvalRequest(run=run, split="test", hyp=out))
     assert of_split.scores[0].value == translated.scores[0].value
     assert len(stored(run)) == before  # what a file scores is not the run's
+    with pytest.raises(
+        DataError, match=r"split test: 30, .*train.de: 400(.|\n)*--ref FILE takes the place of split test"
+    ):
+        run_eval(EvalRequest(run=run, hyp=files / "train.de"))
 
 
 def test_files_instead_of_a_split(files, request_):

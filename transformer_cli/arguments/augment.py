@@ -15,6 +15,7 @@ from transformer_cli.arguments.shared import (
     Device,
     LengthPenalty,
     Quiet,
+    To,
 )
 
 
@@ -51,6 +52,7 @@ def augment(
     pairs: OwnPairs = None,
     tag: Tag = None,
     choose: Choice = Choose.score,
+    to: To = None,
     max_ratio: MaxRatio = 2.0,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -74,6 +76,7 @@ def augment(
         tag=tag,
         choose=choose.value,
         max_ratio=max_ratio,
+        to=to,
         device=device,
         quiet=quiet,
     )

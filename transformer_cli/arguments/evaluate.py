@@ -15,6 +15,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     Run,
+    To,
 )
 from transformer_cli.commands.notes import note_on_stderr
 
@@ -51,6 +52,7 @@ def evaluate(
     src: Source = None,
     ref: References = None,
     hyp: Hypotheses = None,
+    to: To = None,
     metrics: Metrics = "bleu",
     lowercase: Lowercase = False,
     tokenize: Tokenize = None,
@@ -79,6 +81,7 @@ def evaluate(
         src=src,
         refs=tuple(ref or ()),
         hyp=hyp,
+        to=to,
         metrics=tuple(metrics.replace(" ", "").split(",")),
         lowercase=lowercase,
         tokenize=tokenize,

@@ -16,6 +16,7 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results and errors, no progress or notes.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a user error too.")]
+To = Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")]
 BeamSize = Annotated[
     int | None, typer.Option("--beam-size", "-b", min=1, help="Hypotheses kept per step; 1 is greedy.")
 ]

@@ -15,6 +15,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     Run,
+    To,
 )
 
 
@@ -32,7 +33,6 @@ Texts = Annotated[
 InputPath = Annotated[
     str | None, typer.Option("--input", "-i", help="File to translate line by line (.gz too); - is stdin.")
 ]
-To = Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")]
 OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")]
 NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")]
 MaxLengthRatio = Annotated[

@@ -18,6 +18,7 @@ class EvalRequest:
         src: source file to translate instead of a split.
         refs: reference files, each a complete set.
         hyp: hypotheses to score; nothing is translated then.
+        to: language that the run translates into, and of its references; None: its main one.
         metrics: of bleu, chrf, ter.
         lowercase: ignore case.
         tokenize: BLEU's tokenizer; None: that of the target language.
@@ -36,6 +37,7 @@ class EvalRequest:
     src: Path | None = None
     refs: tuple[Path, ...] = ()
     hyp: Path | None = None
+    to: str | None = None
     metrics: tuple[str, ...] = ("bleu",)
     lowercase: bool = False
     tokenize: str | None = None
@@ -73,6 +75,8 @@ class EvalRequest:
         searches = any(value is not None for value in self.search.values())
         if self.hyp is not None and not self.compares_with_run and searches:
             raise UserError("nothing is translated, so search options have no effect", hint="drop them, or drop --hyp")
+        if self.to is not None and not self.needs_run and not self.compares_with_run:
+            raise UserError("no run is used, so --to has no effect", hint="the language of files is --tgt-lang")
         if self.hyp is not None and self.output is not None:
             raise UserError("--output would only copy --hyp", hint="drop one of them")
         if self.src is not None and not self.refs:
