@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Tfm
 
+from transformer_cli.benchmark import timing
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.eval import EvalRequest, as_json, run_eval
 from transformer_cli.errors import DataError, RunError, UserError
@@ -136,7 +137,8 @@ def test_command_prints_one_document_or_lines(tfm: Tfm, run: Path) -> None:
     assert "unknown metric" in wrong.err
 
 
-def test_bench_command_prints_one_document(tfm: Tfm) -> None:
+def test_bench_command_prints_one_document(tfm: Tfm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SHORTEST_WATCH", 0.005)
     done = tfm("bench", "--seq-len", "16", "--heads", "1", "--repeats", "1", "--flash", "--json", "--device", "cpu")
     assert [row["kernel"] for row in done.json["rows"]] == ["naive", "sdpa", "flash"] * 2
     assert done.err == ""

@@ -14,7 +14,7 @@ from command_line import Tfm, tfm_process
 #: Every oddity of real text, one a line.
 ODD = (
     '\ufeffone cats sleep.\r\nbare\rCR\nu2028\u2028u2029\u2029nel\u0085vt\vff\ffs\x1c.\n\n\u00a0\u3000\n\ttab\n"\n</s> <pad> <unk> <s>\n\U0001f600 e\u0301\n１２ ﬁ\n'
-    + "two " * 5000
+    + "two " * 500  # four times as many tokens as training allowed
     + "\ntwo dogs fall."
 )
 
