@@ -240,7 +240,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.batch_tokens", "200", n_batches, []),
     ("train.accumulate", "2", final_weights, []),
     ("train.max_steps", "3", steps, []),
-    ("train.max_epochs", "1", steps, ["train.max_steps=20"]),
+    ("train.max_epochs", "1", steps, ["train.max_steps=20", *SELDOM]),
     ("train.max_minutes", "0.02", budget, ["train.max_steps=60", *SELDOM]),
     ("train.lr", "0.02", records("train", "lr"), []),
     ("train.optimizer", "muon", final_weights, []),
