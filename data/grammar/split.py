@@ -44,8 +44,11 @@ def bucket(combination: str) -> str:
 
 def likeness(sentence: Sentence, others: Iterable[frozenset[str]]) -> float:
     """Return the greatest share of words (Jaccard index) that the sentence has in common with another one."""
-    words = frozenset(sentence.lemmas)
-    return max((len(words & other) / len(words | other) for other in others), default=0.0)
+    words, best = frozenset(sentence.lemmas), 0.0
+    for other in others:
+        common = len(words & other)
+        best = max(best, common / (len(words) + len(other) - common))
+    return best
 
 
 def by_novelty(candidates: Iterable[Sentence], train: Iterable[Sentence]) -> list[Sentence]:

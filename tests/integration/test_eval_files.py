@@ -121,7 +121,7 @@ def test_json_is_one_object_or_one_list(ref):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam_size": 3}, "nothing is translated"),
+        ({"search": {"beam_size": 3}}, "nothing is translated"),
         ({"output": Path("out.de")}, "--output would only copy"),
         ({"metrics": ("blue",)}, "unknown metric"),
         ({"tokenize": "mecab"}, "unknown tokenizer"),
@@ -139,6 +139,8 @@ def test_wishes_that_exclude_each_other(ref, settings, message):
 
 def test_what_needs_a_run_says_so(ref, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for request in (EvalRequest(hyp=ref), EvalRequest(), EvalRequest(refs=(ref,), hyp=ref, baseline=True)):
+    for request in (EvalRequest(), EvalRequest(refs=(ref,), hyp=ref, baseline=True)):
         with pytest.raises(RunError, match="no run with a model was found"):
             run_eval(request)
+    with pytest.raises(RunError, match=r"--hyp alone has nothing to be compared with(.|\n)*--ref FILE"):
+        run_eval(EvalRequest(hyp=ref))

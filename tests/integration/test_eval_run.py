@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Tfm
 
+from transformer_cli.benchmark import timing
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.eval import EvalRequest, as_json, run_eval
 from transformer_cli.errors import DataError, RunError, UserError
@@ -15,7 +16,7 @@ from transformer_cli.errors import DataError, RunError, UserError
 
 @pytest.fixture(scope="module")
 def request_(run: Path) -> EvalRequest:
-    return EvalRequest(run=run, device="cpu", beam_size=1)
+    return EvalRequest(run=run, device="cpu", search={"beam_size": 1})
 
 
 def stored(run: Path) -> list[dict]:
@@ -34,7 +35,7 @@ def test_equals_the_validation_of_the_same_checkpoint(run, request_):
 
 
 def test_scores_are_stored_with_their_settings(run, request_):
-    report = run_eval(replace(request_, metrics=("bleu", "chrf"), length_penalty=0.5))
+    report = run_eval(replace(request_, metrics=("bleu", "chrf"), search={"beam_size": 1, "length_penalty": 0.5}))
     bleu, chrf = stored(run)[-2:]
     assert (bleu["score"], chrf["score"]) == tuple(found.value for found in report.scores)
     assert bleu["signature"] == report.scores[0].signature
@@ -64,6 +65,10 @@ def test_output_is_the_hypotheses_and_scores_the_same(run, files, request_, tmp_
     of_split = run_eval(EvalRequest(run=run, split="test", hyp=out))
     assert of_split.scores[0].value == translated.scores[0].value
     assert len(stored(run)) == before  # what a file scores is not the run's
+    with pytest.raises(
+        DataError, match=r"split test: 30, .*train.de: 400(.|\n)*--ref FILE takes the place of split test"
+    ):
+        run_eval(EvalRequest(run=run, hyp=files / "train.de"))
 
 
 def test_files_instead_of_a_split(files, request_):
@@ -78,9 +83,9 @@ def test_files_instead_of_a_split(files, request_):
 
 
 def test_beam_and_batches_reach_the_search(request_):
-    wide = run_eval(replace(request_, beam_size=4, batch_size=3, batch_tokens=50))
+    wide = run_eval(replace(request_, search={"beam_size": 4, "batch_size": 3, "batch_tokens": 50}))
     assert wide.decoding.startswith("beam 4")
-    assert run_eval(replace(request_, beam_size=4)).scores == wide.scores  # batches change the speed only
+    assert run_eval(replace(request_, search={"beam_size": 4})).scores == wide.scores  # batches change the speed only
 
 
 def test_baseline_and_comparison_with_a_run(run, request_):
@@ -101,7 +106,7 @@ def test_newest_run_is_taken_and_told(run, monkeypatch, tmp_path):
     (tmp_path / "runs" / "link").symlink_to(run)
     monkeypatch.chdir(tmp_path)
     notes: list[str] = []
-    report = run_eval(EvalRequest(beam_size=1, device="cpu"), notes.append)
+    report = run_eval(EvalRequest(search={"beam_size": 1}, device="cpu"), notes.append)
     assert report.system == "runs/link"
     assert "using runs/link, the newest run" in notes[0]
 
@@ -110,7 +115,7 @@ def test_errors_come_before_the_work(run, request_):
     with pytest.raises(DataError, match="no split 'handwritten'"):
         run_eval(replace(request_, split="handwritten"))
     with pytest.raises(UserError, match="beam_size"):
-        run_eval(replace(request_, beam_size=0))
+        run_eval(replace(request_, search={"beam_size": 0}))
     with pytest.raises(RunError, match="no such run folder"):
         run_eval(replace(request_, run=run / "nowhere"))
 
@@ -132,7 +137,8 @@ def test_command_prints_one_document_or_lines(tfm: Tfm, run: Path) -> None:
     assert "unknown metric" in wrong.err
 
 
-def test_bench_command_prints_one_document(tfm: Tfm) -> None:
+def test_bench_command_prints_one_document(tfm: Tfm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SHORTEST_WATCH", 0.005)
     done = tfm("bench", "--seq-len", "16", "--heads", "1", "--repeats", "1", "--flash", "--json", "--device", "cpu")
     assert [row["kernel"] for row in done.json["rows"]] == ["naive", "sdpa", "flash"] * 2
     assert done.err == ""

@@ -186,6 +186,7 @@ def make_given_runs(folder: Path) -> None:
 
 
 TAUGHT = ["train.teachers=[{folder}/parent/run]", "train.distill=0.5"]
+SELDOM = ["train.validate_every=99", "train.save_every=99"]
 NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
@@ -239,8 +240,8 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.batch_tokens", "200", n_batches, []),
     ("train.accumulate", "2", final_weights, []),
     ("train.max_steps", "3", steps, []),
-    ("train.max_epochs", "1", steps, ["train.max_steps=20"]),
-    ("train.max_minutes", "0.02", budget, ["train.max_steps=60"]),
+    ("train.max_epochs", "1", steps, ["train.max_steps=20", *SELDOM]),
+    ("train.max_minutes", "0.02", budget, ["train.max_steps=60", *SELDOM]),
     ("train.lr", "0.02", records("train", "lr"), []),
     ("train.optimizer", "muon", final_weights, []),
     ("train.muon_lr", "0.02", final_weights, ["train.optimizer=muon"]),
@@ -278,7 +279,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("decode.beam_size", "5", translation, []),
     ("decode.length_penalty", "0", translation, []),
     ("decode.max_length_ratio", "0.5", translation, []),
-    ("decode.min_length", "40", translation, ["decode.max_length_ratio=4", "train.max_steps=40", "train.lr=0.03"]),
+    ("decode.min_length", "40", translation, ["decode.max_length_ratio=4", "train.max_steps=40", "train.lr=0.03", *SELDOM]),
     ("decode.no_repeat_ngram", "2", translation, []),
 ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 """One model, several target languages: the tag chooses, and text never is a tag."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,10 @@ from command_line import Tfm
 from toy_language import TINY, toy_pairs
 
 import transformer_cli
+from transformer_cli.cli import main
+from transformer_cli.commands.eval import EvalRequest, run_eval
 from transformer_cli.config import Config
-from transformer_cli.data.corpus import load_corpus
+from transformer_cli.data.corpus import load_corpus, load_split
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError, UserError
 from transformer_cli.experiment import prepare
@@ -20,7 +23,7 @@ data:
   train: {{src: {folder}/a.en, tgt: {folder}/a.de}}
   more_targets: [{{lang: fr, train: {{src: {folder}/a.en, tgt: {folder}/a.fr}}}}]
   dev_size: 5
-train: {{max_steps: 60, validate_every: 60, save_every: 60, batch_tokens: 500, lr: 0.01, warmup_steps: 20, amp: off}}
+train: {{max_steps: 60, batch_tokens: 500, lr: 0.01, warmup_steps: 20, amp: off}}
 """
 
 
@@ -33,6 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"a.{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (folder / "my.yaml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
     return folder
+
+
+LONGER = ["-s", "train.batch_tokens=500", "-s", "train.max_steps=150"]  # than TINY, for two languages
 
 
 def recipe(folder: Path, *overrides: str) -> Config:
@@ -100,10 +106,17 @@ def test_editing_the_other_targets_is_noticed(folder: Path, tmp_path: Path) -> N
     assert load_corpus(data, 1).fingerprint != before
 
 
-def test_the_language_that_is_asked_for_comes_out(tfm: Tfm, folder: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    trained = tfm("train", "--config", folder / "my.yaml", "--run", run, *TINY, "-s", "train.batch_tokens=500")
-    assert trained.code == 0, trained.err
+@pytest.fixture(scope="module")
+def bilingual(folder: Path) -> Path:
+    """A finished run into both languages."""
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--config", str(folder / "my.yaml"), "--run", str(folder / "run"), "--quiet", *TINY, *LONGER])
+    assert not left.value.code
+    return folder / "run"
+
+
+def test_the_language_that_is_asked_for_comes_out(tfm: Tfm, bilingual: Path) -> None:
+    run = bilingual
     lines = ["one cats sleep.", "six books fall.", "two dogs wait."]
     plain, german, french = (tfm("translate", "--run", run, *to, *lines) for to in ([], ["--to", "de"], ["--to", "fr"]))
     assert plain.lines == german.lines
@@ -116,3 +129,64 @@ def test_the_language_that_is_asked_for_comes_out(tfm: Tfm, folder: Path, tmp_pa
     assert "expected: de, fr" in refused.err
     with pytest.raises(UserError, match="does not translate into that language"):
         transformer_cli.load(str(run), "cpu", to="")
+
+
+def test_a_score_of_another_language_needs_its_references_and_nothing_else(
+    tfm: Tfm, folder: Path, bilingual: Path, tmp_path: Path
+) -> None:
+    sources = load_split(recipe(folder).data, "dev", recipe(folder).train.seed).src
+    loud = dict(zip(*read(folder, "en", "fr"), strict=True))
+    ref, src = tmp_path / "dev.fr", tmp_path / "dev.en"
+    ref.write_text("".join(f"{loud[line]}\n" for line in sources), encoding="utf-8")
+    src.write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+    command = ["eval", "--run", bilingual, "-b", "1", "--metrics", "bleu", "--json"]
+    of_split = tfm(*command, "--split", "dev", "--to", "fr", "--ref", ref).json
+    of_files = tfm(*command, "--to", "fr", "--src", src, "--ref", ref).json
+    of_main = tfm(*command, "--src", src, "--ref", ref).json
+    assert (of_split["score"], of_split["to"]) == (of_files["score"], "fr")
+    assert of_split["score"] > of_main["score"]  # German, in small letters
+    assert of_main["to"] is None
+    stored = [json.loads(line)["to"] for line in (bilingual / "scores.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert stored[-3:] == ["fr", "fr", None]
+    refused = tfm(*command, "--split", "dev", "--to", "fr")
+    assert (refused.code, "the dev split is in de only" in refused.err, "--ref FILE" in refused.err) == (2, True, True)
+    refused = tfm(*command, "--to", "es", "--src", src, "--ref", ref)
+    assert (refused.code, "expected: de, fr" in refused.err) == (2, True)
+
+
+def test_training_pairs_and_the_baseline_follow_the_language(folder: Path, bilingual: Path) -> None:
+    data, seed = recipe(folder).data, recipe(folder).train.seed
+    seen = load_corpus(data, seed).more["fr"]
+    assert load_split(data, "train", seed, to="fr") == seen
+    request = EvalRequest(run=bilingual, split="train", to="fr", baseline=True, search={"beam_size": 1}, n_bootstrap=0)
+    report = run_eval(request)
+    assert report.lines == len(seen)
+    assert report.baseline[0].value > 90  # German neighbours would share the full stop
+
+
+def test_the_language_of_a_run_that_is_not_used_is_refused(tfm: Tfm, folder: Path) -> None:
+    refused = tfm("eval", "--hyp", folder / "a.fr", "--ref", folder / "a.fr", "--to", "fr")
+    assert (refused.code, "--to has no effect" in refused.err, "--tgt-lang" in refused.err) == (2, True, True)
+
+
+def test_augment_distils_into_the_language_that_is_asked_for(
+    tfm: Tfm, folder: Path, bilingual: Path, tmp_path: Path
+) -> None:
+    lines = ["one cats sleep.", "six books fall."]
+    src, tgt, out = tmp_path / "some.en", tmp_path / "some.fr", tmp_path / "out.tsv"
+    src.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    tgt.write_text("EINS KATZEN SCHLAFEN.\nSECHS BÜCHER FALLEN.\n", encoding="utf-8")
+    command = ["augment", "--pairs", src, tgt, "--run", bilingual, "-o", out, "-b", "1", "--json"]
+    done = tfm(*command, "--to", "fr")
+    assert (done.code, done.json["to"]) == (0, "fr")
+    expected = tfm("translate", "--run", bilingual, "-b", "1", "--to", "fr", *lines).lines
+    made = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
+    assert made
+    assert all(dict(zip(lines, expected, strict=True))[src] == tgt for src, tgt in made)
+    assert tfm(*command).json["to"] == "de"
+    refused = tfm(*command, "--to", "es")
+    assert (refused.code, "expected: de, fr" in refused.err) == (2, True)
+
+
+def read(folder: Path, *languages: str) -> list[list[str]]:
+    return [(folder / f"a.{language}").read_text(encoding="utf-8").splitlines() for language in languages]

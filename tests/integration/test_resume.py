@@ -17,6 +17,14 @@ from transformer_cli.training import trainer as trainer_module
 STEPS = 30  # ten epochs of the rig
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing disturbed; tests may read it."""
+    path = tmp_path_factory.mktemp("calm") / "run"
+    small_trainer(path).train()
+    return path
+
+
 def finish(path: Path) -> float:
     """Run to the end; return the seconds that it took."""
     began = time.monotonic()
@@ -72,9 +80,7 @@ def test_a_second_signal_stops_at_once(tmp_path):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_interrupted_run_continues_to_the_same_end(tmp_path):
-    small_trainer(tmp_path / "calm").train()
-
+def test_an_interrupted_run_continues_to_the_same_end(calm, tmp_path):
     def interrupt(model, step):
         if step == 4:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -89,7 +95,7 @@ def test_an_interrupted_run_continues_to_the_same_end(tmp_path):
     second.resume()
     assert second.state.step == 4
     assert second.train().ended == "finished"
-    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
+    assert hashes(tmp_path / "run") == hashes(calm)
 
 
 def test_a_finished_run_says_so_and_changes_nothing(tmp_path):
@@ -148,20 +154,18 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert caught.value.got == "other values for model.d_ff, train.lr"
 
 
-def test_a_run_killed_before_its_first_checkpoint_starts_over(tmp_path):
-    small_trainer(tmp_path / "calm").train()
+def test_a_run_killed_before_its_first_checkpoint_starts_over(calm, tmp_path):
     RunFolder.create(tmp_path / "run", small_config(), small_tokenizer(), {}, overwrite=False).append_metrics(
         {"step": 1}
     )
     trainer = small_trainer(tmp_path / "run")
     trainer.resume()
     trainer.train()
-    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
-    assert train_records(tmp_path / "run") == train_records(tmp_path / "calm")
+    assert hashes(tmp_path / "run") == hashes(calm)
+    assert train_records(tmp_path / "run") == train_records(calm)
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over_and_replaced(tmp_path):
-    small_trainer(tmp_path / "calm").train()
+def test_a_damaged_newest_checkpoint_is_passed_over_and_replaced(calm, tmp_path):
     small_trainer(tmp_path / "run").train()
     (tmp_path / "run" / "checkpoints" / "step-12" / "optimizer.safetensors").write_bytes(b"gone")
     notes = []
@@ -170,7 +174,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_replaced(tmp_path):
     assert trainer.state.step == 9
     assert "step-12 cannot be used" in notes[0]
     trainer.train()
-    assert hashes(tmp_path / "run") == hashes(tmp_path / "calm")
+    assert hashes(tmp_path / "run") == hashes(calm)
 
 
 def test_when_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):

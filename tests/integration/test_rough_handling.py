@@ -6,15 +6,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from command_line import Tfm, tfm_process
+from forked_tfm import ForkedTfm
 from toy_language import TINY
 
 from transformer_cli import load
 from transformer_cli.checkpoint import RunFolder, newest_run, run_folders
+from transformer_cli.cli import main
 
 TFM = f"{sys.executable} -m transformer_cli"
 
@@ -71,42 +73,48 @@ def test_a_full_disk_is_said_and_replaces_nothing(
 
 
 def test_sigterm_cleans_up(run: Path, tmp_path: Path) -> None:
-    command = [*TFM.split(), "translate", "--run", str(run), "-o", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(tmp_path.iterdir()):
-            time.sleep(0.02)
-        process.terminate()
-        assert process.wait(timeout=60) == 143
-    assert list(tmp_path.iterdir()) == []
+    folder, stdin = tmp_path / "out", tmp_path / "io" / "stdin"
+    folder.mkdir()
+    stdin.parent.mkdir()
+    os.mkfifo(stdin)
+    process = ForkedTfm.start(stdin.parent, "translate", "--run", run, "-o", folder / "text")
+    with stdin.open("wb"):  # a line that never comes
+        assert process.send_when(lambda: any(folder.iterdir()), signal.SIGTERM) == 143
+    assert list(folder.iterdir()) == []
 
 
-def test_sigterm_while_waiting_for_a_line(run: Path) -> None:
-    command = [*TFM.split(), "translate", "--run", str(run)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdin.write(b"one cats sleep.\n")
-        process.stdin.flush()
-        assert process.stdout.readline()
-        process.terminate()
-        assert (process.wait(timeout=60), process.stderr.read()) == (143, b"")
+def test_sigterm_while_waiting_for_a_line(run: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "stdin")
+    process = ForkedTfm.start(tmp_path, "translate", "--run", run)
+    with (tmp_path / "stdin").open("wb", buffering=0) as stdin:
+        stdin.write(b"one cats sleep.\n")
+        code = process.send_when(lambda: process.out.endswith("\n"), signal.SIGTERM)
+    assert (code, process.err) == (143, "")
 
 
 # Streams
 
 
-@pytest.mark.parametrize(
-    ("redirection", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("2>/dev/full", 0), (">/dev/full", 1)]
-)
-def test_closed_and_full_streams(run: Path, redirection: str, code: int) -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"{TFM} translate --run {run} -b 1 'one cats sleep.' {redirection}"],
-        capture_output=True,
-        check=False,
-    )
+STREAMS = {"<&-": 0, ">&-": 0, "2>&-": 0, "2>/dev/full": 0, ">/dev/full": 1}
+
+
+@pytest.fixture(scope="module")
+def ended(run: Path) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """What became of a process with each redirection; two at a time, for they mostly import."""
+
+    def end(redirection: str) -> subprocess.CompletedProcess[bytes]:
+        command = f"{TFM} translate --run {run} -b 1 'one cats sleep.' {redirection}"
+        return subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(STREAMS, pool.map(end, STREAMS), strict=True))
+
+
+@pytest.mark.parametrize(("redirection", "code"), STREAMS.items())
+def test_closed_and_full_streams(
+    ended: dict[str, subprocess.CompletedProcess[bytes]], redirection: str, code: int
+) -> None:
+    done = ended[redirection]
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
     assert done.stdout.count(b"\n") == (0 if ">" in redirection and "2>" not in redirection else 1)
@@ -146,25 +154,24 @@ def test_unfinished_writes_are_no_runs(run: Path, tmp_path: Path) -> None:
     assert newest_run(tmp_path) == tmp_path / "real"
 
 
+@pytest.fixture(scope="module")
+def extended(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with checkpoints of steps 102 and 104."""
+    copy = Path(shutil.copytree(run, tmp_path_factory.mktemp("extended") / "run"))
+    settings = ["-s", "train.max_steps=104", "-s", "train.save_every=2", "-s", "train.keep_last=9"]
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--resume", "--run", str(copy), "--quiet", *settings])
+    assert not left.value.code
+    return copy
+
+
 @pytest.mark.parametrize(
     "damage", [{"step": "x"}, {"step": 10**30}, {"sha256": {}}, {"counters": {}}, {"format": 2}, None]
 )
-def test_a_damaged_state_is_named_and_the_one_before_used(tfm: Tfm, copy: Path, damage: dict | None) -> None:
-    assert (
-        tfm(
-            "train",
-            "--resume",
-            "--run",
-            copy,
-            "-s",
-            "train.max_steps=104",
-            "-s",
-            "train.save_every=2",
-            "-s",
-            "train.keep_last=9",
-        ).code
-        == 0
-    )
+def test_a_damaged_state_is_named_and_the_one_before_used(
+    tfm: Tfm, extended: Path, tmp_path: Path, damage: dict | None
+) -> None:
+    copy = Path(shutil.copytree(extended, tmp_path / "copy"))
     state = copy / "checkpoints" / "step-104" / "state.json"
     document = json.loads(state.read_text(encoding="utf-8"))
     state.write_text("[" * 100_000 if damage is None else json.dumps(document | damage), encoding="utf-8")
@@ -200,14 +207,10 @@ def test_a_mistake_in_the_dev_set_leaves_no_run(tfm: Tfm, files: Path, tmp_path:
 
 
 def test_stopped_before_its_first_validation_a_run_translates(files: Path, tmp_path: Path) -> None:
-    command = [*TFM.split(), "train", "-c", str(files / "my.yaml"), "--run", str(tmp_path / "r"), *TINY]
-    command += ["-s", "train.max_steps=100000", "-s", "train.validate_every=99999", "-s", "train.log_every=1"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (tmp_path / "r/metrics.jsonl").exists():
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+    endless = ["-s", "train.max_steps=100000", "-s", "train.validate_every=99999", "-s", "train.log_every=1"]
+    command = ["train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, *endless]
+    process = ForkedTfm.start(tmp_path / "io", *command)
+    assert process.send_when((tmp_path / "r/metrics.jsonl").exists, signal.SIGINT) == 130
     assert len(load(str(tmp_path / "r")).translate(["one cats sleep."])) == 1
 
 

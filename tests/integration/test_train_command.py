@@ -5,13 +5,11 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from command_line import Tfm, tfm_process
+from command_line import Tfm
+from forked_tfm import ForkedTfm
 from toy_language import TINY
 
 from transformer_cli import load
@@ -78,28 +76,12 @@ def test_resuming_a_finished_run_says_so(tfm: Tfm, run: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_tells_how_to_go_on(files: Path, tmp_path: Path, number: int) -> None:
     folder = tmp_path / "stopped"
-    command = [
-        sys.executable,
-        "-m",
-        "transformer_cli",
-        "train",
-        "-c",
-        str(files / "my.yaml"),
-        "--run",
-        str(folder),
-        *TINY,
-    ]
-    command += ["-s", "train.max_steps=100000", "-s", "train.log_every=1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (folder / "metrics.jsonl").exists():
-            time.sleep(0.05)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert out == ""
-    assert f"tfm train --resume --run {folder}" in err
-    assert "Traceback" not in err
+    endless = ["-s", "train.max_steps=100000", "-s", "train.log_every=1"]
+    process = ForkedTfm.start(tmp_path / "io", "train", "-c", files / "my.yaml", "--run", folder, *TINY, *endless)
+    assert process.send_when((folder / "metrics.jsonl").exists, number) == 128 + number
+    assert process.out == ""
+    assert f"tfm train --resume --run {folder}" in process.err
+    assert "Traceback" not in process.err
     step = json.loads((folder / "run.json").read_text(encoding="utf-8"))["step"]
     assert (folder / "checkpoints" / f"step-{step}").is_dir()
 
@@ -134,13 +116,13 @@ def test_dry_run_plans_and_writes_nothing(
 
 
 def test_plain_progress_has_no_carriage_return_and_stdout_only_the_result(files: Path, tmp_path: Path) -> None:
-    done = tfm_process(
-        "train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, "-s", "train.max_steps=4", "--json"
-    )
-    assert done.code == 0
-    assert json.loads(done.out)["steps"] == 4
-    assert "\r" not in done.err
-    assert "\x1b" not in done.err
+    short = ["-s", "train.max_steps=4", "--json"]
+    process = ForkedTfm.start(tmp_path / "io", "train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, *short)
+    assert process.wait() == 0
+    assert json.loads(process.out)["steps"] == 4
+    assert "step 4/4" in process.err
+    assert "\r" not in process.err
+    assert "\x1b" not in process.err
 
 
 def test_the_default_run_folder_is_recipe_and_time(

@@ -61,7 +61,7 @@ def command(*arguments: str | Path) -> object:
 
 def own(paths, **settings) -> object:
     report = run_eval(EvalRequest(refs=tuple(paths[:-1]), hyp=paths[-1], **settings))
-    ours = {"text", "lines", "system", "decoding", "empty_hypotheses"}
+    ours = {"text", "lines", "system", "to", "decoding", "empty_hypotheses"}
     strip = lambda document: {key: value for key, value in document.items() if key not in ours}  # noqa: E731
     found = json.loads(as_json(report))
     return [strip(document) for document in found] if isinstance(found, list) else strip(found)

@@ -11,7 +11,7 @@ from training_rig import small_config, small_trainer
 from transformer_cli.errors import Interrupted
 
 #: The first optimizer imports torch._dynamo, for seconds.
-PRELOADED = ["torch._dynamo", "transformer_cli.training.trainer", "transformer_cli.checkpoint"]
+PRELOADED = ["torch._dynamo", *(f"transformer_cli.commands.{name}" for name in ("train", "translate", "augment"))]
 
 
 def start(path: Path, steps: int) -> BaseProcess:

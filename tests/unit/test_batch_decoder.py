@@ -83,9 +83,10 @@ def test_settings_come_from_the_recipe_but_for_what_is_given() -> None:
     settings = DecodeSettings.from_config(recipe)
     assert (settings.beam_size, settings.length_penalty, settings.max_length_ratio) == (7, 0.4, 1.0)
     assert (settings.min_length, settings.no_repeat_ngram, settings.n_best) == (2, 3, 1)
-    given_ = DecodeSettings.from_config(recipe, beam_size=2, n_best=2, length_penalty=0.0, batch_size=3, batch_tokens=9)
+    assert settings.but({"beam_size": None, "min_length": None}) == settings
+    given_ = settings.but({"beam_size": 2, "n_best": 2, "length_penalty": 0.0, "batch_size": 3, "batch_tokens": None})
     assert (given_.beam_size, given_.n_best, given_.length_penalty) == (2, 2, 0.0)
-    assert (given_.batch_size, given_.batch_tokens) == (3, 9)
+    assert (given_.batch_size, given_.batch_tokens) == (3, DecodeSettings.batch_tokens)
     assert settings.max_length(7) == 17
     assert "beam 7" in settings.describe()
     assert "3-gram" in settings.describe()

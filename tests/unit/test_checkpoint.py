@@ -4,6 +4,7 @@ import os
 import pickle
 import resource
 import shutil
+import stat
 
 import pytest
 import torch
@@ -110,6 +111,22 @@ def test_leftovers_of_an_interrupted_write_are_cleaned(run):
     run.clean()
     assert not list(run.path.rglob(".tmp-*"))
     assert run.steps() == [1]
+
+
+def test_content_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    done = []
+
+    def told(name, function):
+        return lambda *arguments: (done.append(name), function(*arguments))
+
+    monkeypatch.setattr(os, "fsync", lambda fd: done.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"))
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, told("rename", getattr(os, name)))
+    durable.write_file(tmp_path / "file", b"content")
+    assert done == ["file", "rename", "folder"]
+    done.clear()
+    durable.write_folder(tmp_path / "folder", {"a": b"1", "b": b"2"})
+    assert done == ["file", "file", "folder", "rename", "folder"]
 
 
 def test_a_full_disk_leaves_the_old_files_intact(run):

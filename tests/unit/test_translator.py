@@ -34,7 +34,7 @@ def test_translate_and_stream_agree_in_order(small: Translator) -> None:
     assert [translation.source for translation in streamed] == lines
     overridden = small.translate(lines, beam_size=2)
     one_by_one = [small.translate([line], beam_size=2)[0] for line in lines[:5]]
-    recipe = DecodeSettings.from_config(small.config.decode, beam_size=2)
+    recipe = DecodeSettings.from_config(small.config.decode).but({"beam_size": 2})
     assert overridden == [translation.text for translation in small.stream(lines, recipe)]
     assert overridden[:5] == one_by_one
     assert len(set(overridden)) > 10

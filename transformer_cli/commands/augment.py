@@ -35,6 +35,7 @@ class AugmentRequest:
     tag: bool | None = None  # None: yes for --mono
     choose: str = "score"  # score | reference
     max_ratio: float = 2.0
+    to: str | None = None  # language to translate into; None: the runs' main one
     device: str = "auto"
     quiet: bool = False
 
@@ -56,6 +57,7 @@ class AugmentReport:
     output: str
     kind: str  # back-translation | distillation
     runs: list[str]
+    to: str  # the language that they translated into
     decode: list[dict[str, Any]]  # of each run
     tag: str | None
     choose: str
@@ -77,7 +79,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
     note = note_on_stderr(request.quiet)
     began = time.monotonic()
     with output_file(request.output) as file:  # first: a place that cannot be written is known before a model is loaded
-        translators = [Translator.from_run(run, device=request.device) for run in request.runs]
+        translators = [Translator.from_run(run, device=request.device, to=request.to) for run in request.runs]
         _check_direction(request, translators)
         maker = _maker(request, translators)
         total = _count(request.inputs)
@@ -85,7 +87,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
             file.write(f"{_one_cell(src)}\t{_one_cell(tgt)}\n")
         if not maker.written:
             raise DataError("no pair is left", got="\n" + drop_table(maker.read, maker.dropped))
-    report = _report(request, maker, time.monotonic() - began)
+    report = _report(request, maker, translators[0].tgt_lang, time.monotonic() - began)
     _summarise(report, note)
     return report
 
@@ -112,7 +114,7 @@ def _check(request: AugmentRequest) -> None:
 
 def _check_direction(request: AugmentRequest, translators: list[Translator]) -> None:
     """Refuse what would fill a training set with noise: runs of other languages than the text to be translated."""
-    directions = [(t.config.data.src_lang, t.config.data.tgt_lang) for t in translators]
+    directions = [(t.config.data.src_lang, t.tgt_lang) for t in translators]
     for run, direction in zip(request.runs, directions, strict=True):
         if direction != directions[0]:
             raise UserError(
@@ -197,11 +199,12 @@ def _one_cell(text: str) -> str:
     return text.replace("\t", " ")
 
 
-def _report(request: AugmentRequest, maker: PairMaker, seconds: float) -> AugmentReport:
+def _report(request: AugmentRequest, maker: PairMaker, to: str, seconds: float) -> AugmentReport:
     return AugmentReport(
         output=request.output,
         kind="distillation" if request.mono is None else "back-translation",
         runs=[str(run) for run in request.runs],
+        to=to,
         decode=[asdict(settings) for settings in maker.settings],
         tag=TAG if request.tags else None,
         choose=request.choose,

@@ -51,6 +51,14 @@ def run_bench(
     return BenchReport(str(runtime.describe()["device"]), torch.__version__, describe(shape, seq_lens, repeats), rows)
 
 
+def print_report(report: BenchReport, wants_json: bool) -> None:
+    """Print the report on stdout, for a reader or as one JSON document."""
+    if wants_json:
+        print(as_json(report))
+    else:
+        render(report, Console())
+
+
 def as_json(report: BenchReport) -> str:
     """Return the report as one JSON document."""
     return json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False)

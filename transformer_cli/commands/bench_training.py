@@ -136,6 +136,14 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
     return StepReport(device, torch.__version__, settings, speeds, difference, rates, shares)
 
 
+def print_report(report: StepReport, wants_json: bool) -> None:
+    """Print the report on stdout, for a reader or as one JSON document."""
+    if wants_json:
+        print(as_json(report))
+    else:
+        render(report, Console())
+
+
 def as_json(report: StepReport) -> str:
     """Return the report as one JSON document."""
     return json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, render
+from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, print_report, render
 from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
 from transformer_cli.commands.notes import LineNotes
@@ -18,6 +18,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import RunError
 from transformer_cli.evaluation import (
     Score,
     by_length,
@@ -30,7 +31,7 @@ from transformer_cli.evaluation import (
     worst_lines,
 )
 
-__all__ = ["EvalReport", "EvalRequest", "as_json", "render", "run_eval"]
+__all__ = ["EvalReport", "EvalRequest", "as_json", "print_report", "render", "run_eval"]
 
 Note = Callable[[str], None]
 
@@ -47,11 +48,11 @@ def run_eval(request: EvalRequest, note: Note = lambda text: None) -> EvalReport
         DataError: a file cannot be read, a split does not exist, or the numbers of lines differ.
     """
     request.check()
-    run = chosen_run(request.run, note) if request.run or request.needs_run else None
+    run = _run(request, note)
     config = RunFolder.open(_folder(run)).config if run else None
-    tgt_lang = target_language(request.tgt_lang, config, request.refs)
+    tgt_lang = target_language(request, config)
     check_metrics(request.metrics, tgt_lang=tgt_lang, tokenize=request.tokenize)
-    text = read_text(config, request.split, request.src, request.refs, note, needs_src=request.needs_sources)
+    text = read_text(request, config, note)
     warn_of_tokenizer(text, tgt_lang, request.tokenize, note)
     task = _Task(request, text, config, tgt_lang, note)
     report = task.report(task.hypotheses(run))
@@ -94,6 +95,7 @@ class _Task:
             text=self.text.name,
             lines=len(mine.lines),
             system=mine.system,
+            to=self.request.to,
             decoding=mine.decoding,
             seconds=mine.seconds,
             empty_hypotheses=sum(not line.strip() for line in mine.lines),
@@ -118,7 +120,7 @@ class _Task:
         config, sources = self.config, self.text.src
         assert config is not None, "a request for the baseline needs a run and sources"
         assert sources is not None, "a request for the baseline needs a run and sources"
-        train = load_split(config.data, "train", config.train.seed, self.note)
+        train = load_split(config.data, "train", config.train.seed, self.note, self.request.to)
         return self._score(nearest_neighbour(train, sources, src_lang=config.data.src_lang))
 
     def _other(self, mine: Sequence[str], path: Path) -> Other:
@@ -152,20 +154,15 @@ class _Task:
 
     def _read(self, path: Path) -> _Hypotheses:
         lines = read_file(path, self.note)
-        check_counts({**self.text.counts, str(path): len(lines)})
+        hint = None if self.request.refs else f"--ref FILE takes the place of {self.text.name}, the run's references"
+        check_counts({**self.text.counts, str(path): len(lines)}, hint)
         return _Hypotheses(lines, str(path))
 
     def _translate(self, run: Path) -> _Hypotheses:
         sources, request = self.text.src, self.request
         assert sources is not None, "a request to translate has sources"
-        translator = Translator.from_run(run, device=request.device)
-        settings = DecodeSettings.from_config(
-            translator.config.decode,
-            beam_size=request.beam_size,
-            length_penalty=request.length_penalty,
-            batch_size=request.batch_size,
-            batch_tokens=request.batch_tokens,
-        )
+        translator = Translator.from_run(run, device=request.device, to=request.to)
+        settings = DecodeSettings.from_config(translator.config.decode).but(request.search)
         self.note(f"translating {len(sources)} lines with {run} ({settings.describe()})")
         start, events, lines = time.perf_counter(), LineNotes(), []
         for number, translation in enumerate(translator.stream(sources, settings), start=1):
@@ -182,6 +179,20 @@ class _Task:
         return _Hypotheses(lines, str(run), settings.describe(), time.perf_counter() - start)
 
 
+def _run(request: EvalRequest, note: Note) -> Path | None:
+    if request.run is None and not request.needs_run:
+        return None
+    try:
+        return chosen_run(request.run, note)
+    except RunError as error:
+        if request.hyp is None or request.refs:
+            raise
+        hint = "give the references with --ref FILE, or with --run DIR the run whose test set was translated"
+        raise RunError(
+            "--hyp alone has nothing to be compared with", where=error.where, got=error.what, hint=hint
+        ) from None
+
+
 def _folder(run: Path) -> Path:
     """Return the run folder of a run or of one of its checkpoints."""
     resolved = run.resolve()
@@ -194,6 +205,7 @@ def _store(run: Path, report: EvalReport, note: Note) -> None:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": "model.safetensors" if _folder(run) == run else f"checkpoints/{run.resolve().name}",
         "text": report.text,
+        "to": report.to,
         "lines": report.lines,
         "empty_hypotheses": report.empty_hypotheses,
         "decoding": report.decoding,

@@ -34,6 +34,7 @@ class EvalReport:
     text: str  # what was scored
     lines: int
     system: str  # whose hypotheses: a run or a file
+    to: str | None  # the language that was asked for; None: the run's main one
     decoding: str | None  # how they were searched for; None: they come from a file
     seconds: float | None  # spent on translating
     empty_hypotheses: int
@@ -41,6 +42,14 @@ class EvalReport:
     baseline: list[Score] = field(default_factory=list)
     other: Other | None = None
     details: Details | None = None
+
+
+def print_report(report: EvalReport, wants_json: bool) -> None:
+    """Print the report on stdout, for a reader or as one JSON document."""
+    if wants_json:
+        print(as_json(report))
+    else:
+        render(report, Console())
 
 
 def as_json(report: EvalReport) -> str:
@@ -60,6 +69,7 @@ def _document(report: EvalReport, index: int) -> dict[str, object]:
         "text": report.text,
         "lines": report.lines,
         "system": report.system,
+        "to": report.to,
         "decoding": report.decoding,
         "empty_hypotheses": report.empty_hypotheses,
     }
@@ -74,7 +84,7 @@ def _document(report: EvalReport, index: int) -> dict[str, object]:
 
 
 def _lines(report: EvalReport) -> Iterator[str]:
-    yield f"{report.text}: {report.lines} lines, {report.system}"
+    yield f"{report.text}: {report.lines} lines, {report.system}" + (f" into {report.to}" if report.to else "")
     yield f"decoding   {report.decoding or 'none: the hypotheses come from a file'}"
     if report.seconds is not None:
         yield f"time       {report.seconds:.1f} s, {report.lines / max(report.seconds, 1e-9):.1f} lines/s"

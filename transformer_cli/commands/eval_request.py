@@ -1,7 +1,9 @@
 """What ``tfm eval`` was asked for, and which wishes exclude each other."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from transformer_cli.errors import UserError
 
@@ -16,16 +18,14 @@ class EvalRequest:
         src: source file to translate instead of a split.
         refs: reference files, each a complete set.
         hyp: hypotheses to score; nothing is translated then.
+        to: language that the run translates into, and of its references; None: its main one.
         metrics: of bleu, chrf, ter.
         lowercase: ignore case.
         tokenize: BLEU's tokenizer; None: that of the target language.
         tgt_lang: target language; None: the run's, or the ending of the reference file.
         n_bootstrap: resamples of the confidence interval; 0: none.
         output: file for the hypotheses.
-        beam_size: overrides the run's; so do the next three.
-        length_penalty: see ``beam_size``.
-        batch_size: sentences in a batch.
-        batch_tokens: source tokens in a batch.
+        search: overrides keys of the run's ``decode`` section; None leaves one.
         device: where to translate.
         compare: hypothesis file or run to compare with.
         details: add BLEU by length, and the worst lines.
@@ -37,16 +37,14 @@ class EvalRequest:
     src: Path | None = None
     refs: tuple[Path, ...] = ()
     hyp: Path | None = None
+    to: str | None = None
     metrics: tuple[str, ...] = ("bleu",)
     lowercase: bool = False
     tokenize: str | None = None
     tgt_lang: str | None = None
     n_bootstrap: int = 1000
     output: Path | None = None
-    beam_size: int | None = None
-    length_penalty: float | None = None
-    batch_size: int | None = None
-    batch_tokens: int | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
     device: str = "auto"
     compare: Path | None = None
     details: bool = False
@@ -74,9 +72,11 @@ class EvalRequest:
         Raises:
             UserError: two options exclude each other, or the output has no place.
         """
-        search = (self.beam_size, self.length_penalty, self.batch_size, self.batch_tokens)
-        if self.hyp is not None and not self.compares_with_run and any(value is not None for value in search):
+        searches = any(value is not None for value in self.search.values())
+        if self.hyp is not None and not self.compares_with_run and searches:
             raise UserError("nothing is translated, so search options have no effect", hint="drop them, or drop --hyp")
+        if self.to is not None and not self.needs_run and not self.compares_with_run:
+            raise UserError("no run is used, so --to has no effect", hint="the language of files is --tgt-lang")
         if self.hyp is not None and self.output is not None:
             raise UserError("--output would only copy --hyp", hint="drop one of them")
         if self.src is not None and not self.refs:

@@ -1,9 +1,10 @@
 """What ``tfm eval`` scores: sources and references, of a run's split or of the user's files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.pairs import Lenient
@@ -28,33 +29,30 @@ class Text:
         return f"split {self.split}" if self.split else ", ".join(self.counts)
 
 
-def read_text(
-    config: Config | None, split: str | None, src: Path | None, refs: Sequence[Path], note: Note, *, needs_src: bool
-) -> Text:
+def read_text(request: EvalRequest, config: Config | None, note: Note) -> Text:
     """Read sources and references; a file takes the place of the split's side.
 
     Args:
+        request: which split, or which files.
         config: of the run; None if files say everything.
-        split: which split of the run; None: test, where one is needed.
-        src: a source file, with ``refs``.
-        refs: reference files, each a complete set.
         note: told about repaired lines.
-        needs_src: references alone are not enough.
 
     Raises:
         DataError: a file cannot be read, there is no such split, or the numbers of lines differ.
     """
+    src, split = request.src, request.split
     source = read_file(src, note) if src is not None else None
-    references = [read_file(path, note) for path in refs]
-    counts = {str(path): len(lines) for path, lines in zip(refs, references, strict=True)}
+    references = [read_file(path, note) for path in request.refs]
+    counts = {str(path): len(lines) for path, lines in zip(request.refs, references, strict=True)}
     if src is not None and source is not None:
         text = Text(source, references, None, {str(src): len(source), **counts})
-    elif references and split is None and not needs_src:
+    elif references and split is None and not request.needs_sources:
         text = Text(None, references, None, counts)
     else:
         assert config is not None, "a split belongs to a run"
         split = split or DEFAULT_SPLIT
-        pairs = load_split(config.data, split, config.train.seed, note)
+        to = None if references else request.to  # the sources are those of the main language
+        pairs = load_split(config.data, split, config.train.seed, note, to)
         text = Text(pairs.src, references or [pairs.tgt], split, {f"split {split}": len(pairs), **counts})
     check_counts(text.counts)
     return text
@@ -73,13 +71,15 @@ def read_file(path: Path, note: Note) -> list[str]:
     return lines
 
 
-def target_language(given: str | None, config: Config | None, refs: Sequence[Path]) -> str:
-    """Return the language that chooses the tokenizer: as given, the run's, or the ending of the reference file."""
-    if given is not None:
-        return given
-    if config is not None:
-        return config.data.tgt_lang
-    return Path(str(refs[0]).removesuffix(".gz")).suffix[1:] if refs else ""
+def target_language(request: EvalRequest, config: Config | None) -> str:
+    """Return the language that chooses the tokenizer: as given, the run's, or the ending of the reference file.
+
+    Raises:
+        UserError: the run does not translate into the language that was asked for.
+    """
+    of_run = request.to if config is None else config.data.target(request.to)
+    of_file = Path(str(request.refs[0]).removesuffix(".gz")).suffix[1:] if request.refs else ""
+    return next(lang for lang in (request.tgt_lang, of_run, of_file) if lang is not None)
 
 
 def warn_of_tokenizer(text: Text, tgt_lang: str, tokenize: str | None, note: Note) -> None:

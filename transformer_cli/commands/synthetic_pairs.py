@@ -159,8 +159,7 @@ class PairMaker:
 
 
 def _settings(translator: Translator, search: dict[str, Any], by_reference: bool) -> DecodeSettings:
-    given = {key: value for key, value in search.items() if value is not None}
-    settings = replace(DecodeSettings.from_config(translator.config.decode), **given)
+    settings = DecodeSettings.from_config(translator.config.decode).but(search)
     return replace(settings, n_best=settings.beam_size) if by_reference else settings
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,8 @@ def run_translate(request: TranslateRequest) -> None:
     lines = windows(_source(request, events))
     with _sink(request.output_path) as write:  # first: a place that cannot be written is known before a model is loaded
         translator = Translator.from_run(chosen_run(request.run, note), device=request.device, to=request.to)
-        settings = replace(
-            DecodeSettings.from_config(translator.config.decode),
-            n_best=request.n_best,
-            **{key: value for key, value in request.search.items() if value is not None},
+        settings = DecodeSettings.from_config(translator.config.decode).but(
+            {**request.search, "n_best": request.n_best}
         )
         found = (translation for window in lines for translation in translator.translate_window(window, settings))
         translations = _watched(found, events)

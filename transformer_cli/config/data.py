@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from transformer_cli.config.section import PositiveInt, Section
+from transformer_cli.errors import UserError
 
 Column = Annotated[
     int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
@@ -130,6 +131,18 @@ class DataConfig(Section):
     def targets(self) -> list[str]:
         """The languages that the model translates into, the main one first."""
         return [self.tgt_lang, *(target.lang for target in self.more_targets)]
+
+    def target(self, wanted: str | None) -> str:
+        """Return the language to translate into: the one that is wanted, or the main one.
+
+        Raises:
+            UserError: the model was not trained for it.
+        """
+        if wanted is not None and wanted not in self.targets:
+            raise UserError(
+                "the run does not translate into that language", got=wanted, expected=", ".join(self.targets)
+            )
+        return self.tgt_lang if wanted is None else wanted
 
     @property
     def tagged_targets(self) -> list[str]:

@@ -83,7 +83,11 @@ def load_corpus(config: DataConfig, seed: int, needs_ram: Sequence[str] = ()) ->
 
 
 def load_split(
-    config: DataConfig, split: str, seed: int, note: Callable[[str], None] = lambda text: None
+    config: DataConfig,
+    split: str,
+    seed: int,
+    note: Callable[[str], None] = lambda text: None,
+    to: str | None = None,
 ) -> ParallelText:
     """Read one split for scoring: references stay the file's text, undecodable bytes become U+FFFD.
 
@@ -92,9 +96,11 @@ def load_split(
         split: ``train`` (the pairs that training sees), ``dev``, ``test``, or ``handwritten`` of the phrasebook.
         seed: the run's seed; decides the dev set if it was split from the training pairs.
         note: takes the warning that names repaired lines.
+        to: language of the target side; None: the main one. The others have training pairs only.
 
     Raises:
         DataError: there is no such split, it is empty, or it cannot be read.
+        UserError: there is no such target language.
     """
     available = available_splits(config)
     if split not in available:
@@ -102,7 +108,9 @@ def load_split(
             f"there is no split {split!r}", expected=", ".join(available), hint="or score files with --src and --ref"
         )
     policy = Lenient()
-    if split == "train" or (split == "dev" and _makes_dev(config)):
+    if config.target(to) != config.tgt_lang:
+        pairs = _more_split(config, split, seed, str(to))
+    elif split == "train" or (split == "dev" and _makes_dev(config)):
         train, dev, _ = _train_and_dev(config, seed, policy)
         pairs = train if split == "train" else dev
     else:
@@ -193,6 +201,17 @@ def _more(config: DataConfig, target: MoreTarget, dev: ParallelText, dropped: di
     if not len(left):
         raise DataError(f"no training pair is left for target language {target.lang}", got=f"{len(pairs)} pairs read")
     return left
+
+
+def _more_split(config: DataConfig, split: str, seed: int, lang: str) -> ParallelText:
+    if split != "train":
+        raise DataError(
+            f"the {split} split is in {config.tgt_lang} only: data.more_targets gives {lang} training pairs",
+            hint=f"give its lines in {lang} with --ref FILE, and with --src FILE those of another text",
+        )
+    target = next(target for target in config.more_targets if target.lang == lang)
+    dev = _train_and_dev(config, seed, Lenient())[1] if _makes_dev(config) else ParallelText([], [])
+    return _more(config, target, dev, {})
 
 
 def _split_off_dev(pairs: ParallelText, dev_size: int, seed: int) -> tuple[ParallelText, ParallelText]:

@@ -1,6 +1,8 @@
 """How one translation job searches: the recipe's ``decode`` section plus what the user overrides for this job."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from transformer_cli.config import DecodeConfig
 from transformer_cli.errors import UserError
@@ -55,31 +57,23 @@ class DecodeSettings:
             )
 
     @classmethod
-    def from_config(
-        cls,
-        decode: DecodeConfig,
-        *,
-        beam_size: int | None = None,
-        n_best: int = 1,
-        length_penalty: float | None = None,
-        batch_size: int | None = None,
-        batch_tokens: int | None = None,
-    ) -> "DecodeSettings":
-        """Take the recipe's values but for what is given here.
+    def from_config(cls, decode: DecodeConfig) -> "DecodeSettings":
+        """Take the recipe's values; it says nothing of ``n_best`` and of batches."""
+        return cls(
+            beam_size=decode.beam_size,
+            length_penalty=decode.length_penalty,
+            max_length_ratio=decode.max_length_ratio,
+            min_length=decode.min_length,
+            no_repeat_ngram=decode.no_repeat_ngram,
+        )
+
+    def but(self, given: Mapping[str, Any]) -> "DecodeSettings":
+        """Return the same settings but for what is given by name; None leaves a value as it is.
 
         Raises:
             UserError: see ``__post_init__``.
         """
-        return cls(
-            beam_size=decode.beam_size if beam_size is None else beam_size,
-            n_best=n_best,
-            length_penalty=decode.length_penalty if length_penalty is None else length_penalty,
-            max_length_ratio=decode.max_length_ratio,
-            min_length=decode.min_length,
-            no_repeat_ngram=decode.no_repeat_ngram,
-            batch_size=cls.batch_size if batch_size is None else batch_size,
-            batch_tokens=cls.batch_tokens if batch_tokens is None else batch_tokens,
-        )
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def max_length(self, src_length: int) -> int:
         """Return the longest translation, with ``</s>``, of a source of so many tokens, with ``</s>``."""

@@ -17,7 +17,6 @@ from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pieces import cut, join
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -71,12 +70,8 @@ class Translator:
             UserError: the model was not trained for that language.
         """
         self.tokenizer, self.config = tokenizer, config
-        self._tgt_lang = config.data.tgt_lang if to is None else to
-        if self._tgt_lang not in config.data.targets:
-            raise UserError(
-                "the run does not translate into that language", got=to, expected=", ".join(config.data.targets)
-            )
-        self._before = [tokenizer.tag(self._tgt_lang)] if config.data.more_targets else []
+        self.tgt_lang = config.data.target(to)
+        self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
         self._decoder = BatchDecoder(model, runtime)
         self._longest = min(config.data.max_length, model.max_length or config.data.max_length)
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
@@ -110,13 +105,9 @@ class Translator:
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines; for one line give [line]")
-        settings = DecodeSettings.from_config(
-            self.config.decode,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            batch_size=batch_size,
-            batch_tokens=batch_tokens,
-        )
+        given = {"beam_size": beam_size, "length_penalty": length_penalty}
+        given |= {"batch_size": batch_size, "batch_tokens": batch_tokens}
+        settings = DecodeSettings.from_config(self.config.decode).but(given)
         return [translation.text for translation in self.stream(lines, settings)]
 
     def stream(self, lines: Iterable[str], settings: DecodeSettings, *, window: int = WINDOW) -> Iterator[Translation]:
@@ -162,7 +153,7 @@ class Translator:
         return Translation(line, list(distinct.values()), any(piece[0].capped for piece in found), len(pieces))
 
     def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
-        text = join([self.tokenizer.decode(part.tokens) for part in parts], self._tgt_lang)
+        text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
         tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
         score = sum(part.score for part in parts) / len(parts)
         return Hypothesis(text.translate(_LINE_BREAKS), score, tokens)

@@ -143,11 +143,12 @@ def check_metrics(metrics: Sequence[str], *, tgt_lang: str, tokenize: str | None
     _make(metrics, tgt_lang, False, tokenize)
 
 
-def check_counts(counts: Mapping[str, int]) -> None:
+def check_counts(counts: Mapping[str, int], hint: str | None = None) -> None:
     """Check that aligned texts are equally long and not empty.
 
     Args:
         counts: what or which file -> its number of lines.
+        hint: how to mend a difference, if there is more to say than that lines must be aligned.
 
     Raises:
         DataError: there are no lines, or the numbers differ.
@@ -156,7 +157,7 @@ def check_counts(counts: Mapping[str, int]) -> None:
         raise DataError(
             "the numbers of lines differ",
             got=", ".join(f"{name}: {count}" for name, count in counts.items()),
-            hint="line n of one must belong to line n of the others",
+            hint=hint or "line n of one must belong to line n of the others",
         )
     if not any(counts.values()):
         raise DataError("there is nothing to score", got=", ".join(f"{name}: 0 lines" for name in counts))

@@ -1,0 +1,93 @@
+"""``tfm bench``: what can be asked for, and which wishes belong to which measurement."""
+
+from typing import Annotated
+
+import typer
+
+from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet
+from transformer_cli.commands.notes import note_on_stderr
+
+SeqLen = Annotated[
+    list[int] | None, typer.Option("--seq-len", min=1, help="Sequence length; repeatable. (default: 512 and 1024)")
+]
+Flash = Annotated[bool, typer.Option("--flash", help="Measure torch's flash kernel too.")]
+Heads = Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")]
+HeadDim = Annotated[int, typer.Option("--head-dim", min=1, help="Width of a head.")]
+Sequences = Annotated[int, typer.Option("--batch", min=1, help="Sequences in a batch.")]
+Dtype = Annotated[
+    str | None,
+    typer.Option("--dtype", help="float32, bfloat16 or float16. (default: float32 on a CPU, else bfloat16)"),
+]
+Causal = Annotated[bool, typer.Option("--causal", help="Hide later positions, as in the decoder.")]
+WeightDropout = Annotated[float, typer.Option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")]
+MeasureTraining = Annotated[
+    bool, typer.Option("--train", help="Measure the training step instead, beside one made of torch's layers.")
+]
+MeasuredRecipe = Annotated[
+    str | None, typer.Option("--config", "-c", help="--train: recipe. (default: the phrasebook, a 4+4-layer model)")
+]
+Steps = Annotated[int, typer.Option("--steps", min=1, help="--train: steps in a measurement.")]
+
+_OF_ATTENTION = {"seq_len", "flash", "heads", "head_dim", "batch", "dtype", "causal", "dropout"}
+_OF_TRAINING = {"config", "overrides", "steps"}
+
+
+def bench(
+    context: typer.Context,
+    seq_len: SeqLen = None,
+    flash: Flash = False,
+    heads: Heads = 8,
+    head_dim: HeadDim = 64,
+    batch: Sequences = 1,
+    dtype: Dtype = None,
+    causal: Causal = False,
+    dropout: WeightDropout = 0.0,
+    repeats: Repeats = 10,
+    train: MeasureTraining = False,
+    config: MeasuredRecipe = None,
+    overrides: Overrides = None,
+    steps: Steps = 10,
+    device: Device = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Measure attention (time, memory and error of the kernels), or the training step (--train)."""
+    note = note_on_stderr(quiet or as_json)
+    if train:
+        _refuse_given(context, _OF_ATTENTION, "with --train")
+        from transformer_cli.commands import bench_training
+
+        request = bench_training.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
+        bench_training.print_report(bench_training.run_training_bench(request, note), as_json)
+        return
+    _refuse_given(context, _OF_TRAINING, "without --train")
+    from transformer_cli.commands import bench as command
+
+    report = command.run_bench(
+        seq_lens=seq_len or command.DEFAULT_LENGTHS,
+        flash=flash,
+        heads=heads,
+        head_dim=head_dim,
+        batch=batch,
+        dtype=dtype,
+        causal=causal,
+        dropout=dropout,
+        device=device,
+        repeats=repeats,
+        note=note,
+    )
+    command.print_report(report, as_json)
+
+
+def _refuse_given(context: typer.Context, names: set[str], where: str) -> None:
+    """Refuse options that mean nothing here, but only if they were given: their defaults harm nobody.
+
+    Raises:
+        typer.BadParameter: one was.
+    """
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name in names and source is not None and source.name != "DEFAULT":
+            raise typer.BadParameter(f"{parameter.opts[0]} means nothing {where}")

@@ -1,0 +1,29 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="Override a key, e.g. train.lr=3e-4. Repeatable."),
+]
+Run = Annotated[
+    Path | None, typer.Option("--run", help="Run folder, or one of its checkpoints/step-N. (default: the newest run)")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results and errors, no progress or notes.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a user error too.")]
+To = Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")]
+BeamSize = Annotated[
+    int | None, typer.Option("--beam-size", "-b", min=1, help="Hypotheses kept per step; 1 is greedy.")
+]
+LengthPenalty = Annotated[
+    float | None, typer.Option("--length-penalty", min=0, help="Alpha of GNMT's length normalisation.")
+]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Most sentences in a batch.")]
+BatchTokens = Annotated[
+    int | None, typer.Option("--batch-tokens", min=1, help="Most source tokens in a batch, padding included.")
+]

@@ -1,0 +1,83 @@
+"""``tfm translate``: what can be asked for."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from transformer_cli.arguments.shared import (
+    AsJson,
+    BatchSize,
+    BatchTokens,
+    BeamSize,
+    Debug,
+    Device,
+    LengthPenalty,
+    Quiet,
+    Run,
+    To,
+)
+
+
+class Format(StrEnum):
+    """How the lines are written."""
+
+    text = "text"
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
+Texts = Annotated[
+    list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any, --input or stdin is read.")
+]
+InputPath = Annotated[
+    str | None, typer.Option("--input", "-i", help="File to translate line by line (.gz too); - is stdin.")
+]
+OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")]
+NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")]
+MaxLengthRatio = Annotated[
+    float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
+]
+MinLength = Annotated[int | None, typer.Option("--min-length", min=0, help="Least target tokens of a translation.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
+
+
+def translate(
+    text: Texts = None,
+    run: Run = None,
+    input_path: InputPath = None,
+    output_path: OutputPath = "-",
+    to: To = None,
+    beam_size: BeamSize = None,
+    n_best: NBest = 1,
+    length_penalty: LengthPenalty = None,
+    max_length_ratio: MaxLengthRatio = None,
+    min_length: MinLength = None,
+    batch_size: BatchSize = None,
+    batch_tokens: BatchTokens = None,
+    output_format: OutputFormat = Format.text,
+    device: Device = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Translate text, a file or stdin: one line in, one line out, in order."""
+    from transformer_cli.commands import translate as command
+
+    if as_json and output_format is not Format.text:
+        raise typer.BadParameter("--json prints one document; it does not go with --format")
+    search = {"beam_size": beam_size, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
+    search |= {"min_length": min_length, "batch_size": batch_size, "batch_tokens": batch_tokens}
+    request = command.TranslateRequest(
+        texts=tuple(text or ()),
+        run=run,
+        input_path=input_path,
+        output_path=output_path,
+        search=search,
+        n_best=n_best,
+        output_format="json" if as_json else output_format.value,
+        device=device,
+        quiet=quiet,
+        to=to,
+    )
+    command.run_translate(request)
