@@ -95,6 +95,11 @@ def test_only_what_can_be_cut_otherwise_can_be_drawn() -> None:
     assert piece_draws(PieceModel("unigram", {}, {}, frozenset(), []), 0.5).draw(["ab c"], 1) == [[1]]
 
 
+def test_of_equal_merges_the_leftmost_comes_first() -> None:
+    model = PieceModel("bpe", {"a": 4, "aa": 5}, {"aa": 0.0}, frozenset(), [])
+    assert BpeDraws(model, WEAKEST["bpe"]).draw(["aaa"], 1) == [[5, 4]]
+
+
 def test_all_merges_dropped_leave_characters_and_one_in_a_row_is_the_next_words() -> None:
     model = PieceModel("bpe", {"a": 4, "b": 5, "ab": 6, "abab": 7}, {"ab": 0.0, "abab": -1.0}, frozenset(), [])
     assert BpeDraws(model, 1.0).draw(["abab"], 1) == [[4, 5, 4, 5]]
