@@ -1,5 +1,6 @@
 """Runs that learn from other runs, start from them, or are older than the keys: what fits, and what is refused."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,37 @@ def test_a_run_learns_from_its_teachers_and_resumes_with_them(
     assert hashes(teacher) == before
 
 
+def test_a_teacher_that_has_changed_is_refused_and_named(teacher: Path, tmp_path: Path) -> None:
+    moving = tmp_path / "moving"
+    shutil.copytree(teacher, moving)
+    config = taught_by(teacher, moving)
+    first = small_trainer(tmp_path / "run", config)
+    first._begin()
+    first._advance()
+    first._save("interrupted")
+    small_trainer(tmp_path / "run", config).resume()
+    (moving / "train.log").write_text("not what is learned from", encoding="utf-8")
+    small_trainer(tmp_path / "run", config).resume()
+    run = RunFolder.open(moving)
+    run.save_model({name: 1.01 * weight for name, weight in run.load_weights().items()})
+    with pytest.raises(RunError, match="a teacher has changed since this run began") as caught:
+        small_trainer(tmp_path / "run", config).resume()
+    assert str(moving) in str(caught.value.where)
+    known = RunFolder.open(tmp_path / "run")
+    del known.info["teachers_sha256"]
+    known.update_info({})  # as of an older version, which had noted nothing
+    small_trainer(tmp_path / "run", config).resume()
+
+
+def test_a_teacher_is_loaded_once(teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    load = RunFolder.load_weights
+    monkeypatch.setattr(RunFolder, "load_weights", lambda run: read.append(run.path) or load(run))
+    check_teachers(taught_by(teacher), small_tokenizer())
+    small_trainer(tmp_path / "run", taught_by(teacher))
+    assert read == [teacher]
+
+
 def test_teachers_are_not_trained_and_drop_nothing(teacher: Path) -> None:
     (model,) = load_teachers([str(teacher)], torch.device("cpu"))
     assert not model.training
@@ -77,6 +109,9 @@ def test_a_teacher_that_does_not_fit_is_refused(teacher: Path, tmp_path: Path) -
         check_teachers(taught_by(teacher, max_length=200), small_tokenizer())
     with pytest.raises(RunError, match="there is no such run folder"):
         check_teachers(taught_by(tmp_path / "nowhere"), small_tokenizer())
+    RunFolder.create(tmp_path / "untrained", small_config(), small_tokenizer(), {})
+    with pytest.raises(RunError, match="no validated model yet"):
+        check_teachers(taught_by(tmp_path / "untrained"), small_tokenizer())
 
 
 def test_the_command_refuses_a_teacher_with_another_tokenizer(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:

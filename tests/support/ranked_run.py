@@ -1,9 +1,10 @@
-"""Trains the small run in float64 on several ranks, each a process of its own, and tells what became of each."""
+"""Trains a run in float64 on several ranks, each a process of its own, and tells what became of each."""
 
 import multiprocessing
 import os
 import signal
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from transformer_cli.checkpoint import RunFolder, build_model
 from transformer_cli.checkpoint.follower import FollowedRun
 from transformer_cli.config import Config
 from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.runtime import RankPlace, Runtime, seed_stream
 from transformer_cli.training.ranks import Ranks, joined
 from transformer_cli.training.trainer import Trainer
@@ -24,6 +26,10 @@ class Scene:
     """What happens during a run; as it is, nothing."""
 
     world_size = 2
+    threads = 1  # batches that a rank computes side by side
+
+    def data(self, config: Config) -> tuple[Tokenizer, EpochPairs]:
+        return small_tokenizer(), EpochPairs(small_pairs())
 
     def model(self, model: nn.Module, ranks: Ranks) -> nn.Module:
         return model
@@ -129,9 +135,8 @@ def _train(place: RankPlace, port: int, path: Path, scene: Scene, config: Config
 
 def _trainer(place, ranks, path, scene, config, notes) -> Trainer:
     existed = ranks.from_main(path.exists)
-    run = ranks.from_main(
-        lambda: RunFolder.open(path) if existed else RunFolder.create(path, config, small_tokenizer(), {})
-    )
+    tokenizer, pairs = scene.data(config)
+    run = ranks.from_main(lambda: RunFolder.open(path) if existed else RunFolder.create(path, config, tokenizer, {}))
     seed_stream(config.train.seed + 7 * place.rank, "init")  # of another kind of processor: rank 0's must count
     model = scene.model(build_model(config, run.tokenizer).double(), ranks)
 
@@ -139,9 +144,10 @@ def _trainer(place, ranks, path, scene, config, notes) -> Trainer:
         assert ranks.is_main, "only the main rank validates"
         return scene.validate(model, step)
 
+    runtime = replace(Runtime.resolve("cpu", config.train.amp, place), threads=scene.threads)
     trainer = Trainer(
-        model, EpochPairs(small_pairs()), config, run if ranks.is_main else FollowedRun.of(run),
-        Runtime.resolve("cpu", config.train.amp, place), validate=validate, progress=Silent(), note=notes.append,
+        model, pairs, config, run if ranks.is_main else FollowedRun.of(run), runtime,
+        validate=validate, progress=Silent(), note=notes.append,
     )  # fmt: skip
     if existed:
         trainer.resume()

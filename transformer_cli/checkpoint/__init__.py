@@ -4,8 +4,17 @@
 ``tensor_files.py`` tensors as bytes, ``durable.py`` writes that survive a crash.
 """
 
-from transformer_cli.checkpoint.loading import build_model, load_model, newest_run
+from transformer_cli.checkpoint.loading import build_model, load_model, newest_run, open_model
 from transformer_cli.checkpoint.run_folder import RunFolder, read_info, run_folders
 from transformer_cli.checkpoint.snapshot import CheckpointState
 
-__all__ = ["CheckpointState", "RunFolder", "build_model", "load_model", "newest_run", "read_info", "run_folders"]
+__all__ = [
+    "CheckpointState",
+    "RunFolder",
+    "build_model",
+    "load_model",
+    "newest_run",
+    "open_model",
+    "read_info",
+    "run_folders",
+]

@@ -33,17 +33,37 @@ def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Tr
     Raises:
         RunError: there is no usable model, or it belongs to another tokenizer.
     """
-    path = Path(path)
-    if path.resolve().parent.name == "checkpoints":
-        run = RunFolder.open(path.resolve().parent.parent)
-        read_state(path)
+    path, run = Path(path), open_model(path)
+    if _is_checkpoint(path):
         weights = read_tensors_of(path / EMA if (path / EMA).exists() else path / WEIGHTS, run.tokenizer.sha256)
     else:
-        run = RunFolder.open(path)
         weights = run.load_weights()
     model = build_model(run.config, run.tokenizer)
     load_strictly(model, weights, path)
     return model.to(device).eval(), run.tokenizer, run.config
+
+
+def open_model(path: str | Path) -> RunFolder:
+    """Open the run of a trained model, without reading the weights.
+
+    Args:
+        path: as of ``load_model``.
+
+    Raises:
+        RunError: there is no model.
+    """
+    path = Path(path)
+    if _is_checkpoint(path):
+        run = RunFolder.open(path.resolve().parent.parent)
+        read_state(path)
+        return run
+    run = RunFolder.open(path)
+    run.refuse_without_model()
+    return run
+
+
+def _is_checkpoint(path: Path) -> bool:
+    return path.resolve().parent.name == "checkpoints"
 
 
 def newest_run(root: Path = Path("runs")) -> Path:

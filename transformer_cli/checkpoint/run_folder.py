@@ -232,12 +232,15 @@ class RunFolder:
         Raises:
             RunError: there are none yet, they are damaged, or they belong to another tokenizer.
         """
-        path = self.path / WEIGHTS
-        if not path.exists():
+        self.refuse_without_model()
+        return read_tensors_of(self.path / WEIGHTS, self.tokenizer.sha256)
+
+    def refuse_without_model(self) -> None:
+        """Raise a ``RunError`` if there are no best weights yet; they are not read."""
+        if not (self.path / WEIGHTS).exists():
             steps = self.steps()
             hint = f"use a checkpoint: {self.checkpoint(steps[-1])}" if steps else "continue it: tfm train --resume"
             raise RunError("the run has no validated model yet", where=str(self.path), expected=WEIGHTS, hint=hint)
-        return read_tensors_of(path, self.tokenizer.sha256)
 
     # Records
 

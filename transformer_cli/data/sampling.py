@@ -2,10 +2,9 @@
 
 A word then comes in many spellings, and the model learns what its parts mean (Kudo 2018, "Subword Regularization";
 Provilkov et al. 2020, "BPE-Dropout"). What an epoch draws is a function of (seed, epoch), so a resumed run reads the
-same pieces. Not here: the drawing itself (``tokenizer.py``) and which epochs read what (``epochs.py``).
+same pieces. Not here: the drawing itself (``piece_draws.py``) and which epochs read what (``epochs.py``).
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ import numpy as np
 from transformer_cli.data.batching import Ids, TokenizedPairs, encoded
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.runtime import stream_seed
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,9 @@ class SubwordSampler:
         key: tuple[int | str, ...],
         n_tags: int,
     ) -> list[Ids]:
-        drawn = encoded(lines, lambda part, start: sample(part, self.strength, _seed(self.seed, *key, start)))
+        def ids(part: Sequence[str], start: int) -> list[list[int]]:
+            return sample(part, self.strength, stream_seed(self.seed, "subwords", *key, start))
+
+        drawn = encoded(lines, ids)
         tagged = (np.append(old[:n_tags], new) if n_tags else new for new, old in zip(drawn, plain, strict=True))
         return [new if len(new) <= self.max_length else old for new, old in zip(tagged, plain, strict=True)]
-
-
-def _seed(*key: int | str) -> int:
-    """Return 31 bits of a hash: the library's generator takes 32, of which the largest number means another one."""
-    digest = hashlib.sha256(repr(("subwords", *key)).encode()).digest()
-    return int.from_bytes(digest[:4], "little") >> 1

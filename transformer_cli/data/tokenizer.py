@@ -9,13 +9,15 @@ import hashlib
 import io
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import sentencepiece
 
 from transformer_cli.config import TokenizerConfig
+from transformer_cli.data.piece_draws import PieceDraws, piece_draws
+from transformer_cli.data.piece_model import PieceModel
 from transformer_cli.errors import DataError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -26,7 +28,6 @@ _THREADS = 4  # a constant: unigram pieces depend on it
 _LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
 _RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
 _CHECKED_LINES = 10_000
-_SAMPLING = threading.Lock()  # the library has one seed for all threads
 
 
 class Tokenizer:
@@ -81,22 +82,20 @@ class Tokenizer:
             strength: of a BPE model the probability that a merge is dropped (Provilkov et al. 2020); of a unigram
                 model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.2):
                 the smaller, the more even.
-            seed: from 0 to 2**31 - 1; with the model and the lines it decides everything.
+            seed: with the model and the lines it decides everything, in every process.
+
+        Raises:
+            ValueError: the model has but one way to cut a word (``can_sample``).
         """
-        return _sample(self._src, lines, strength, seed)
+        return _sample(self._src, self._models[0], lines, strength, seed)
 
     def sample_tgt(self, lines: Sequence[str], strength: float, seed: int) -> list[list[int]]:
         """Return other ids of target lines; see ``sample_src``."""
-        return _sample(self._tgt, lines, strength, seed)
+        return _sample(self._tgt, self._models[-1], lines, strength, seed)
 
     def can_sample(self) -> bool:
         """Return whether the models can draw; those of characters and of words cannot."""
-        try:
-            self.sample_src(["a"], 0.5, 0)
-            self.sample_tgt(["a"], 0.5, 0)
-        except RuntimeError:
-            return False
-        return True
+        return all(_draws(model, 0.5) is not None for model in self._models)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids; special ids are skipped, half a character in bytes becomes U+FFFD."""
@@ -270,15 +269,14 @@ def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str
 
 
 def _sample(
-    processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str], strength: float, seed: int
+    processor: sentencepiece.SentencePieceProcessor, model: bytes, lines: Sequence[str], strength: float, seed: int
 ) -> list[list[int]]:
-    """Sample with one thread, which the library starts for the call and whose generator begins with the seed.
+    draws = _draws(model, strength)
+    if draws is None:
+        raise ValueError("a model of characters or words has but one way to cut a word")
+    return draws.draw(processor.normalize(list(lines)), seed)
 
-    With more threads they race for the lines, and each has a generator of its own: no two calls agree.
-    """
-    with _SAMPLING:
-        sentencepiece.set_random_generator_seed(seed)
-        ids: list[list[int]] = processor.encode(
-            list(lines), enable_sampling=True, alpha=strength, nbest_size=-1, num_threads=1
-        )
-    return ids
+
+@lru_cache(4)  # they remember words from epoch to epoch
+def _draws(model: bytes, strength: float) -> PieceDraws | None:
+    return piece_draws(PieceModel.parsed(model), strength)

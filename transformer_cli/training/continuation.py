@@ -4,7 +4,7 @@ Resuming is exact on the same machine, torch and thread count. Elsewhere it work
 another order and the last bits differ; that is said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.snapshot import CheckpointState
@@ -79,6 +79,30 @@ def _refuse_other_steps(run: RunFolder, config: Config, world_size: int) -> None
             expected=str(then),
             hint=f"{fits}another number of processes",
         )
+
+
+def refuse_other_teachers(run: RunFolder, teachers_sha256: Sequence[str]) -> None:
+    """Check that the teachers are those that the run began with; an older run has not noted them.
+
+    Args:
+        run: with what it has noted.
+        teachers_sha256: of the weights of ``train.teachers``, as they are now.
+
+    Raises:
+        RunError: names the first that has changed.
+    """
+    for path, then, now in zip(
+        run.config.train.teachers, run.info.get("teachers_sha256", []), teachers_sha256, strict=False
+    ):
+        if then != now:
+            raise RunError(
+                "a teacher has changed since this run began",
+                where=f"train.teachers: {path}",
+                got=f"weights with sha256 {now[:12]}",
+                expected=f"{then[:12]}",
+                hint="put its old weights back, or start a new run; a teacher that still trains changes with every "
+                "best validation, one of its checkpoints (RUN/checkpoints/step-N) does not",
+            )
 
 
 def announce_differences(run: RunFolder, runtime: Runtime, note: Callable[[str], None]) -> None:

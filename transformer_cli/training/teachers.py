@@ -1,13 +1,15 @@
-"""The trained models that a student learns from besides the data: loading them, and whether they fit.
+"""The trained models that a student learns from besides the data: loading them, whether they fit, what they are.
 
 What is learned from them is in ``objective.py``.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
-from transformer_cli.checkpoint import load_model
+from transformer_cli.checkpoint import load_model, open_model
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import RunError
@@ -26,24 +28,36 @@ def load_teachers(paths: Sequence[str], device: torch.device) -> list[Transforme
 def check_teachers(config: Config, tokenizer: Tokenizer) -> None:
     """Check that every teacher speaks of the same tokens as the student, and can read every sentence.
 
+    Their weights are not read: ``load_teachers`` does that, once.
+
     Raises:
-        RunError: one has another tokenizer, or learned positions that end too early.
+        RunError: one is no run or has no model, another tokenizer, or learned positions that end too early.
     """
     for path in config.train.teachers:
-        teacher, its_tokenizer, _ = load_model(path)
-        if its_tokenizer.sha256 != tokenizer.sha256:
+        teacher = open_model(path)
+        if teacher.tokenizer.sha256 != tokenizer.sha256:
             raise RunError(
                 "a teacher has another tokenizer",
                 where=f"train.teachers: {path}",
-                got=f"sha256 {its_tokenizer.sha256[:12]}",
+                got=f"sha256 {teacher.tokenizer.sha256[:12]}",
                 expected=f"sha256 {tokenizer.sha256[:12]}, that of the student",
                 hint="a student predicts the teacher's tokens: give both one model file with tokenizer.model",
             )
-        if teacher.max_length is not None and teacher.max_length < config.data.max_length:
+        longest = teacher.config.data.max_length
+        if teacher.config.model.positions == "learned" and longest < config.data.max_length:
             raise RunError(
                 "a teacher's learned positions end too early",
                 where=f"train.teachers: {path}",
-                got=f"{teacher.max_length} tokens",
+                got=f"{longest} tokens",
                 expected=f"at least data.max_length {config.data.max_length}",
                 hint="lower data.max_length, or choose a teacher with sinusoidal positions",
             )
+
+
+def weights_sha256(model: nn.Module) -> str:
+    """Return a hash of the names and the values of a model's parameters, in whatever file they are."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        digest.update(name.encode())
+        digest.update(parameter.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -115,9 +115,10 @@ class Trainer:
         """Take over the newest whole checkpoint; without one the run starts over.
 
         Raises:
-            RunError: a key differs that must not, all checkpoints are damaged, or the folder cannot be written.
+            RunError: a key or a teacher differs, all checkpoints are damaged, or the folder cannot be written.
         """
         continuation.refuse_changes(self.run, self.config, self.runtime.world_size)
+        self._ranks.together(lambda: continuation.refuse_other_teachers(self.run, self._updater.teachers_sha256))
         continuation.announce_differences(self.run, self.runtime, self._journal.note)
         found = self._ranks.from_main(lambda: continuation.last_state(self.run, self._journal.note))
         if found is not None:
@@ -257,8 +258,8 @@ class Trainer:
             self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
         self.run.forget_average()
         batches = batches_per_step(self.settings, self.runtime.world_size)
-        known = {"runtime": self.runtime.describe(), "batches_per_step": batches}
-        self.run.update_info({"status": "training", "total_steps": total, "average": None, **known})
+        known = {"average": None, "batches_per_step": batches, "teachers_sha256": self._updater.teachers_sha256}
+        self.run.update_info({"status": "training", "total_steps": total, "runtime": self.runtime.describe(), **known})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
         is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None

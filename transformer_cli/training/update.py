@@ -25,7 +25,7 @@ from transformer_cli.training.ema import Ema
 from transformer_cli.training.objective import Objective
 from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.replicas import Replicas
-from transformer_cli.training.teachers import load_teachers
+from transformer_cli.training.teachers import load_teachers, weights_sha256
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -35,7 +35,9 @@ class Updater:
 
     def __init__(self, model: Transformer, config: TrainConfig, runtime: Runtime) -> None:
         self.model, self._config, self._runtime = model, config, runtime
-        self._objective = Objective(config, load_teachers(config.teachers, runtime.device))
+        teachers = load_teachers(config.teachers, runtime.device)
+        self.teachers_sha256 = [weights_sha256(teacher) for teacher in teachers]
+        self._objective = Objective(config, teachers)
         choose_recomputation(model, config.checkpointing)  # before the copies are made
         on_cpu = runtime.device.type == "cpu"
         self._replicas = Replicas(model, min(config.accumulate, runtime.threads) if on_cpu else 1)

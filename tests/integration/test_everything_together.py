@@ -1,0 +1,176 @@
+"""What holds for every training must hold with many features switched on together."""
+
+import random
+import signal
+from functools import partial
+from pathlib import Path
+
+import everything as rig
+import killable_run
+import numpy as np
+import pytest
+import torch
+from ranked_run import Scene, run_ranks
+
+from transformer_cli.config import Config
+from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.errors import Interrupted
+from transformer_cli.training.data_order import DataOrder, batches_per_step
+
+#: In the bidirectional epoch, in the second one, and so late that the checkpoint is among the newest when they are
+#: averaged; multiples of nothing that happens every so many steps.
+STOPS = (2, 7, 11)
+LAST = rig.TRAIN["max_steps"]
+
+State = dict[str, torch.Tensor]
+Whole = tuple[Config, Path, State]
+
+
+def equal(a: State, b: State) -> bool:
+    return a.keys() == b.keys() and all(a[name].equal(b[name]) for name in a)
+
+
+def changed(config: Config, **train: object) -> Config:
+    return Config.model_validate(config.model_dump() | {"train": config.train.model_dump() | train})
+
+
+def largest_difference(a: State, b: State) -> float:
+    assert a.keys() == b.keys()
+    return max(float((a[name] - b[name]).abs().max()) for name in a)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return rig.write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module", params=rig.VARIANTS)
+def whole(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """A run that nothing has disturbed: its configuration, its folder and its last state."""
+    config = rig.everything(corpus, **rig.VARIANTS[request.param])
+    trainer = rig.trainer_at(tmp_path_factory.mktemp(request.param) / "whole", config)
+    assert trainer.train().ended == "finished"
+    return config, trainer.run.path, rig.state_of(trainer)
+
+
+def test_everything_is_switched_on_and_the_stops_lie_where_they_should(whole: Whole) -> None:
+    config, settings = whole[0], whole[0].train
+    made = rig.prepared(config)
+    assert [count for count in made.dropped.values() if count] == [1, 1, 1, 1]
+    assert set(made.dropped) >= {"repeats an earlier pair"}
+    order = DataOrder(made.train_pairs, settings.batch_tokens, batches_per_step(settings, 1), settings.seed)
+    bidirectional, second = order.steps_per_epoch(0), order.steps_per_epoch(1)
+    assert STOPS[0] < bidirectional < STOPS[1] < bidirectional + second < settings.max_steps
+    assert len(order.epoch(1).batches) % settings.accumulate, "no window is cut short by the end of an epoch"
+    assert settings.accumulate >= rig.THREADS
+    assert settings.max_steps - settings.save_every < STOPS[2] < settings.max_steps
+    frequencies = settings.validate_every, settings.save_every, settings.log_every
+    assert all(step % every for step in STOPS for every in frequencies)
+
+
+def test_stopped_in_both_kinds_of_epoch_a_run_ends_bit_identical(whole: Whole, tmp_path: Path) -> None:
+    config, calm, state = whole
+    for step in STOPS:
+        stopped = rig.trainer_at(tmp_path / "run", config)
+        with pytest.raises(Interrupted):
+            rig.listen(stopped, rig.Listener(stepped=rig.signal_at(step, signal.SIGTERM))).train()
+        assert stopped.state.step == step
+        assert equal(rig.state_of(stopped), rig.state_of(rig.trainer_at(tmp_path / "run", config)))
+    last = rig.trainer_at(tmp_path / "run", config)
+    last.train()
+    assert equal(rig.state_of(last), state)
+    assert rig.end_of(tmp_path / "run") == rig.end_of(calm)
+
+
+def test_killed_while_it_computes_saves_and_validates_a_run_ends_bit_identical(whole: Whole, tmp_path: Path) -> None:
+    config, calm, _ = whole
+    begin = partial(killable_run.start, tmp_path / "run", config, made_by=rig.dying)
+    for moment, step in (("computing", 2), ("saving", 6), ("validated", 8)):
+        process = begin(moment, step)
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL, (moment, (tmp_path / "run.out").read_text())
+    process = begin("validated", LAST + 1)
+    process.join(60)
+    assert process.exitcode == 0, (tmp_path / "run.out").read_text()
+    assert rig.end_of(tmp_path / "run") == rig.end_of(calm)
+
+
+def test_a_seed_decides_everything_and_what_is_kept_in_memory_nothing(whole: Whole, tmp_path: Path) -> None:
+    config, calm, state = whole
+    kept = {"none": "layer", "layer": "none"}[config.train.checkpointing]
+    again = rig.trainer_at(tmp_path / "again", changed(config, checkpointing=kept))
+    again.train()
+    assert equal(rig.state_of(again), state)
+    assert rig.end_of(tmp_path / "again") == rig.end_of(calm)
+    first, other = (
+        rig.trainer_at(tmp_path / f"seed {seed}", changed(config, seed=seed, max_steps=1)) for seed in (1, 2)
+    )
+    assert first.train().steps == other.train().steps == 1
+    assert not equal(rig.state_of(first), rig.state_of(other))
+
+
+def test_validating_saving_and_logging_move_nothing(whole: Whole, tmp_path: Path) -> None:
+    config, _, state = whole
+    often = {"validate_every": 2, "save_every": 1, "log_every": 1, "keep_last": 1, "average_last": 2}
+    never = {"validate_every": 100, "save_every": 100, "log_every": 100, "average_last": None, "average_best": 2}
+    other = changed(config, **(often if config.train.r_drop else never))
+    trainer = rig.trainer_at(tmp_path / "run", other)
+    rig.listen(trainer, rig.Listener(validated=disturb_generators)).train()
+    assert equal(rig.state_of(trainer), state)
+
+
+def disturb_generators(step: int) -> None:
+    """Do what a validation might do."""
+    for seed in (torch.manual_seed, np.random.seed, random.seed):
+        seed(step)
+
+
+def test_batches_side_by_side_draw_what_they_draw_one_by_one(
+    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = changed(whole[0], amp="off", max_steps=7)
+    seeds: dict[int, list[list[int]]] = {1: [], 2: []}
+    states = []
+    for threads, drawn in seeds.items():
+        trainer = rig.trainer_at(tmp_path / str(threads), config, threads=threads, dtype=torch.float64)
+        accumulate = trainer._updater.accumulate
+        monkeypatch.setattr(
+            trainer._updater, "accumulate", lambda b, s, n, do=accumulate, to=drawn: to.append(s) or do(b, s, n)
+        )
+        trainer.train()
+        states.append(rig.state_of(trainer))
+    assert seeds[1] == seeds[2]
+    assert len({seed for step in seeds[1] for seed in step}) == sum(map(len, seeds[1])) > 7
+    assert largest_difference(*states) < 1e-9  # sums are taken in another order: equal but for the last bits
+
+
+class Everything(Scene):
+    """Ranks that read the corpus of this file; each computes two batches at a time."""
+
+    threads = rig.THREADS
+
+    def __init__(self, world_size: int) -> None:
+        self.world_size = world_size
+
+    def data(self, config: Config) -> tuple[Tokenizer, EpochPairs]:
+        made = rig.prepared(config)
+        return made.tokenizer, made.train_pairs
+
+
+@pytest.mark.parametrize("per_rank", [1, 4])  # with 4, each rank computes two batches side by side, twice
+def test_ranks_are_accumulation(corpus: Path, per_rank: int, tmp_path: Path) -> None:
+    variant = "r-drop" if per_rank == 1 else "simcut"
+    settings = rig.VARIANTS[variant] | {"amp": "off", "max_steps": 20, "batch_tokens": 300 if per_rank == 1 else 70}
+    ranked = run_ranks(
+        tmp_path / "ranked", Everything(2), rig.everything(corpus, **settings | {"accumulate": per_rank})
+    )
+    (alone,) = run_ranks(
+        tmp_path / "alone", Everything(1), rig.everything(corpus, **settings | {"accumulate": 2 * per_rank})
+    )
+    assert [outcome["code"] for outcome in (*ranked, alone)] == [0, 0, 0], ranked
+    for part in ("weights", "ema"):
+        assert largest_difference(ranked[0][part], ranked[1][part]) == 0
+        assert largest_difference(ranked[0][part], alone[part]) < 1e-9
+    assert ranked[0]["step"] == alone["step"] == 20
+    assert ranked[0]["average"]["loss"] == pytest.approx(alone["average"]["loss"], rel=1e-9)
