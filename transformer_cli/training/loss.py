@@ -76,8 +76,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         log_normaliser, of_target = torch.empty_like(hidden[:, :1]), torch.empty_like(hidden[:, :1])
         chunk_size = max(1, _CHUNK.get(hidden.device.type, 2**26) // n_classes // part) * part
+        space = h.new_empty(min(chunk_size, len(hidden)), n_classes)
         for chunk in _slices(len(hidden), chunk_size):
-            logits = h[chunk] @ w.t()  # [C, V]; becomes its gradient
+            logits = torch.mm(h[chunk], w.t(), out=space[: chunk.stop - chunk.start])  # [C, V]; becomes its gradient
             of_target[chunk], log_normaliser[chunk] = _differentiate(logits, targets[chunk], label_smoothing, part)
             grad_hidden[chunk] = logits @ w
             grad_weight += logits.t() @ h[chunk]
