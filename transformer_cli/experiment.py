@@ -21,7 +21,7 @@ from transformer_cli.data.mapped_pairs import map_pairs
 from transformer_cli.data.mapped_text import MappedText
 from transformer_cli.data.pairs import ParallelText, SentencePairs
 from transformer_cli.data.sampling import SubwordSampler
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import CHECKED_LINES, Tokenizer, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
@@ -109,8 +109,9 @@ def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> T
         raise DataError(
             "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
         )
-    learned_from = sample(corpus.all_train, TOKENIZER_SENTENCES // 2, config.train.seed)
-    if len(learned_from) < len(corpus.all_train):
+    is_given = config.tokenizer.model is not None  # and only looked at
+    learned_from = sample(corpus.all_train, CHECKED_LINES if is_given else TOKENIZER_SENTENCES // 2, config.train.seed)
+    if len(learned_from) < len(corpus.all_train) and not is_given:
         note(f"the tokenizer learns from {len(learned_from):,} of {len(corpus.all_train):,} pairs, drawn by train.seed")
     return train_tokenizer(config.tokenizer, learned_from.src, learned_from.tgt, note, config.data.tagged_targets)
 

@@ -157,6 +157,7 @@ def test_the_recipe_of_the_docs_trains_with_both_files(
         (["--mono", "{mono}", "--run", "{forward}"], "different directions"),
         (["--mono", "{mono}", "-b", "0"], "--beam-size"),
         (["--mono", "{mono}", "--max-ratio", "0.5"], "--max-ratio"),
+        (["--mono", "{mono}", "--max-ratio", "nan"], "--max-ratio is no number"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -220,5 +221,5 @@ def test_the_document_has_the_promised_keys(tfm: Tfm, reverse: Path, mono: Path,
     done = tfm("augment", "--mono", mono, "--run", reverse, "-o", tmp_path / "o.tsv", "--json", "-q")
     assert done.err == ""
     assert list(json.loads(done.out)) == [
-        "output", "kind", "runs", "to", "decode", "tag", "choose", "lines", "pairs", "dropped", "seconds", "lines_per_second",
+        "output", "kind", "runs", "to", "languages", "decode", "tag", "choose", "lines", "pairs", "dropped", "seconds", "lines_per_second",
     ]  # fmt: skip

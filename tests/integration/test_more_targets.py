@@ -115,6 +115,24 @@ def bilingual(folder: Path) -> Path:
     return folder / "run"
 
 
+def test_augment_says_its_languages_and_refuses_files_of_another(
+    tfm: Tfm, folder: Path, bilingual: Path, tmp_path: Path
+) -> None:
+    command = ["augment", "--run", bilingual, "-b", "1", "-o", tmp_path / "out.tsv", "--pairs", folder / "a.en"]
+    done = tfm(*command, folder / "a.fr")
+    assert (done.code, "a file of de is expected, and it is called .fr" in done.err) == (2, True)
+    assert "--to" in done.err
+    done = tfm(*command, folder / "a.fr", "--to", "fr", "--json")
+    assert (done.code, done.json["languages"]) == (0, ["en", "fr"])
+    assert "pairs en-fr" in done.err
+
+
+def test_dev_sentences_among_the_pairs_of_every_language_are_counted(folder: Path) -> None:
+    config = recipe(folder, f"data.dev={{src: {folder}/a.en, tgt: {folder}/a.de}}").data
+    notes = load_corpus(config, 1).notes
+    assert [note for note in notes if note.endswith("in train (fr) (0 as the same pair)")]
+
+
 def test_the_language_that_is_asked_for_comes_out(tfm: Tfm, bilingual: Path) -> None:
     run = bilingual
     lines = ["one cats sleep.", "six books fall.", "two dogs wait."]

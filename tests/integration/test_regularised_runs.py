@@ -107,6 +107,13 @@ def test_a_teacher_that_does_not_fit_is_refused(teacher: Path, tmp_path: Path) -
     assert str(teacher) in str(caught.value.where)
     with pytest.raises(RunError, match="learned positions end too early"):
         check_teachers(taught_by(teacher, max_length=200), small_tokenizer())
+    with pytest.raises(RunError, match="has not learned what it is to teach") as caught:
+        check_teachers(taught_by(teacher, src_lang="de", tgt_lang="en"), small_tokenizer())
+    assert (caught.value.got, caught.value.expected) == ("en-de", "de-en")
+    both_ways = taught_by(teacher)
+    both_ways = both_ways.model_copy(update={"train": both_ways.train.model_copy(update={"bidirectional_epochs": 1})})
+    with pytest.raises(RunError, match="has not learned what it is to teach"):
+        check_teachers(both_ways, small_tokenizer())
     with pytest.raises(RunError, match="there is no such run folder"):
         check_teachers(taught_by(tmp_path / "nowhere"), small_tokenizer())
     RunFolder.create(tmp_path / "untrained", small_config(), small_tokenizer(), {})

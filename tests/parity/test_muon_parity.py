@@ -5,9 +5,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_rig import tiny_model
 from torch import nn
 
+from transformer_cli.config import TrainConfig
 from transformer_cli.training.muon import Muon, newton_schulz, orthogonal_updates
+from transformer_cli.training.optimizer import build_optimizers
 
 #: Nine that lie or stand on 6 x 12, more than go through one product.
 SHAPES = [(8, 8), (3, 12), (1, 5), *[(6, 12), (12, 6), (6, 12)] * 3]
@@ -87,6 +90,28 @@ def test_all_singular_values_come_near_one():
     x = torch.randn(4, 16, 24) * torch.logspace(-1, 0, 16)[:, None]
     values = torch.linalg.svdvals(newton_schulz(x))
     assert 0.6 < values.min() < values.max() < 1.3
+
+
+def test_bfloat16_products_give_nearly_the_same():
+    torch.manual_seed(0)
+    x = torch.randn(4, 16, 24) * torch.logspace(-1, 0, 16)[:, None]
+    exact, low = newton_schulz(x), newton_schulz(x, torch.bfloat16)
+    assert low.dtype == torch.float32
+    assert 0 < (low - exact).norm() < 0.05 * exact.norm()
+    assert 0.6 < torch.linalg.svdvals(low).min() < torch.linalg.svdvals(low).max() < 1.3
+
+
+@pytest.mark.parametrize(("amp_dtype", "rounded"), [(None, False), (torch.bfloat16, True), (torch.float16, False)])
+def test_products_are_bfloat16_where_the_models_are(amp_dtype, rounded):
+    train = TrainConfig(optimizer="muon", max_steps=1)
+    layers = nn.ModuleList([tiny_model(dtype=torch.float32)])
+    (_, muon) = build_optimizers(layers, train, amp_dtype)
+    (matrix, *_) = muon.param_groups[0]["params"]
+    matrix.grad, before = torch.randn_like(matrix), matrix.detach().clone()
+    muon.param_groups[0]["lr"] = 1.0
+    muon.step()
+    (exact,) = orthogonal_updates([matrix.grad])
+    assert torch.allclose(before - matrix, exact, atol=1e-6) == (not rounded)
 
 
 def test_the_update_has_the_size_of_adamws():

@@ -13,8 +13,9 @@ from transformer_cli.data.batching import TokenizedPairs
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
 from transformer_cli.runtime import Runtime, seed_stream
+from transformer_cli.training.loss import dev_loss
 from transformer_cli.training.trainer import Trainer
-from transformer_cli.training.validation import Validation, dev_loss
+from transformer_cli.training.validation import Validation
 
 torch.set_num_threads(1)  # matrices this small make several threads wait for each other, on a busy machine for minutes
 

@@ -37,17 +37,27 @@ def test_the_first_steps_are_not_timed():
     timer = StepTimer()
     for _ in range(3):
         timer.add(100.0, 10)
-    assert not timer.is_ready(1e9)
+    assert not timer.is_ready(True, 1e9)
     for _ in range(20):
         timer.add(2.0, 10)
-    assert timer.is_ready(1e9)
+    assert timer.is_ready(True, 1e9)
     assert timer.seconds_per_token() == pytest.approx(0.2)
+
+
+def test_all_of_the_warm_up_is_timed():
+    timer = StepTimer()
+    for _ in range(29):
+        timer.add(2.0, 10)
+    assert not timer.is_ready(False, 1e9)
+    timer.add(22.0, 10)
+    assert timer.is_ready(True, 1e9)
+    assert timer.seconds_per_token() == pytest.approx((26 * 2.0 + 22.0) / 270)
 
 
 def test_a_quarter_of_a_small_budget_is_enough_timing():
     timer = StepTimer()
     timer.add(3.0, 10)
-    assert timer.is_ready(12.0)
+    assert timer.is_ready(False, 12.0)
     assert timer.seconds_per_token() == pytest.approx(0.3)
 
 

@@ -5,6 +5,7 @@ import pickle
 import resource
 import shutil
 import stat
+from pathlib import Path
 
 import pytest
 import torch
@@ -60,6 +61,22 @@ def test_a_folder_that_is_no_run_is_never_replaced(tmp_path):
     with pytest.raises(RunError, match="is not a run"):
         RunFolder.create(tmp_path / "letters", small_config(), small_tokenizer(), {}, overwrite=True)
     assert (tmp_path / "letters" / "precious.txt").exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_folder_one_is_in_is_never_replaced(run, tmp_path, monkeypatch, overwrite):
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", run.path):
+        monkeypatch.chdir(folder)
+        for name in (".", folder):
+            with pytest.raises(RunError, match="is the folder you are in"):
+                RunFolder.create(Path(name), small_config(), small_tokenizer(), {}, overwrite=overwrite)
+
+
+def test_a_run_may_lie_in_a_folder_called_checkpoints(tmp_path):
+    place = tmp_path / "checkpoints" / "my"
+    RunFolder.create(place, small_config(), small_tokenizer(), {}, overwrite=False).save_model(weights())
+    assert load_model(place)[2] == small_config()
 
 
 def test_checkpoints_come_back_bit_by_bit(run):

@@ -5,7 +5,7 @@ from training_rig import runtime, small_config, small_pairs, small_tokenizer
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.batching import TokenizedPairs, collate
 from transformer_cli.data.tokenizer import PAD
-from transformer_cli.training import loss
+from transformer_cli.training import chunked_head
 from transformer_cli.training.loss import dev_loss, linear_cross_entropy, summed_loss
 from transformer_cli.training.validation import is_better
 
@@ -30,8 +30,8 @@ def test_loss_is_the_sum_over_tokens_that_are_not_padding(epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 @pytest.mark.parametrize("n_rows", [1, 7, 70])  # less than a chunk, a whole one, several
 def test_the_chunked_loss_has_the_value_and_the_gradients_of_the_plain_one(monkeypatch, epsilon, n_rows):
-    monkeypatch.setitem(loss._PART, "cpu", 16 * 50)
-    monkeypatch.setitem(loss._CHUNK, "cpu", 2 * 16 * 50)  # chunks of two parts, the last one shorter
+    monkeypatch.setitem(chunked_head._PART, "cpu", 16 * 50)
+    monkeypatch.setitem(chunked_head._CHUNK, "cpu", 2 * 16 * 50)  # chunks of two parts, the last one shorter
     torch.manual_seed(0)
     hidden = torch.randn(n_rows, 3, 8, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(50, 8, dtype=torch.float64, requires_grad=True)
@@ -47,9 +47,9 @@ def test_the_chunked_loss_has_the_value_and_the_gradients_of_the_plain_one(monke
 
 @pytest.mark.parametrize("n_positions", [1, 256, 300, 5000])
 def test_a_small_vocabulary_does_not_fill_a_batch_up_with_rows(n_positions):
-    rows = loss._rows_of_a_part(torch.empty(n_positions, 8), n_classes=50)  # a part could hold 5,240
+    rows, _ = chunked_head._sizes(torch.empty(n_positions, 8), n_classes=50)  # a part could hold 5,240
     assert n_positions <= rows < n_positions + 256
-    assert loss._rows_of_a_part(torch.empty(n_positions, 8), n_classes=10**6) == 16
+    assert chunked_head._sizes(torch.empty(n_positions, 8), n_classes=10**6) == (16, 16)
 
 
 def test_the_chunked_loss_of_a_hopeless_token_is_exact():
@@ -58,6 +58,7 @@ def test_the_chunked_loss_of_a_hopeless_token_is_exact():
 
 
 def test_the_chunked_loss_under_autocast_is_close(monkeypatch):
+    monkeypatch.setitem(chunked_head._PART, "cpu", 16 * 100)  # 30 rows are two parts, the second one not full
     torch.manual_seed(0)
     hidden, weight = torch.randn(30, 64, requires_grad=True), torch.randn(100, 64, requires_grad=True)
     targets = torch.randint(0, 100, (30,))

@@ -30,7 +30,7 @@ def model_of(seed: int = 0, **settings: object) -> Transformer:
 @pytest.fixture(params=[1, 7, 2**20], ids="chunk {}".format)
 def chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the rows into single ones, into parts that do not divide them, and not at all."""
-    monkeypatch.setattr(chunked_head, "_CHUNK", request.param * small_tokenizer().tgt_vocab_size)
+    monkeypatch.setattr(chunked_head, "_sizes", lambda *_: (request.param, 2 * request.param))
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_bf16_is_close_to_float32(batch: Batch, settings: dict) -> None:
 
 def test_logits_of_all_rows_are_never_kept(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
     model, vocabulary, kept = model_of(dropout=0.1), small_tokenizer().tgt_vocab_size, []
-    monkeypatch.setattr(chunked_head, "_CHUNK", 3 * vocabulary)
+    monkeypatch.setattr(chunked_head, "_sizes", lambda *_: (3, 6))
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(tuple(t.shape)) or t, lambda t: t):
         Objective(small_config(r_drop=1.0).train)(model, batch)
     rows = {shape[0] for shape in kept if len(shape) > 1 and shape[-1] == vocabulary} - {16}  # the matrix itself
@@ -173,7 +173,7 @@ def test_logits_of_all_rows_are_never_kept(batch: Batch, monkeypatch: pytest.Mon
 def test_threads_find_what_one_after_another_finds(
     batch: Batch, monkeypatch: pytest.MonkeyPatch, settings: dict
 ) -> None:
-    monkeypatch.setattr(chunked_head, "_CHUNK", small_tokenizer().tgt_vocab_size)
+    monkeypatch.setattr(chunked_head, "_sizes", lambda *_: (1, 1))
     monkeypatch.setattr(objective, "uncut_tokens", lambda ids, _: ids % 7 != 0)  # chance depends on the thread
     teachers = [model_of(1).eval().requires_grad_(False)]
     compute = Objective(small_config(distill=0.5, teachers=["a"], **settings).train, teachers)

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise, product
 
 import pytest
@@ -108,6 +109,41 @@ def test_all_merges_dropped_leave_characters_and_one_in_a_row_is_the_next_words(
     assert sum(dropped) == pytest.approx(2000, abs=4 * 0.5 * 4000**0.5)
     both = sum(a and b for a, b in pairwise(dropped))
     assert both == pytest.approx(1000, abs=4 * 0.5 * 4000**0.5)  # one word says nothing of the next
+
+
+def test_a_dropped_merge_is_possible_again_after_the_next_one() -> None:
+    """Algorithm 1 of Provilkov et al. 2020, with two merges that have nothing to do with each other."""
+    model = PieceModel(
+        "bpe",
+        dict(zip(["a", "b", "c", "d", "ab", "cd"], range(4, 10), strict=True)),
+        {"ab": 0.0, "cd": -1.0},
+        frozenset(),
+        [],
+    )
+    p, count = 0.4, 20_000
+    drawn = Counter(map(tuple, BpeDraws(model, p).draw(["abcd"] * count, seed=1)))
+    first, second = 1 - p, p * (1 - p)  # which merge is made at first, if any
+    expected = {
+        (8, 9): first * (1 - p) + second * (1 - p),
+        (8, 6, 7): first * p,
+        (4, 5, 9): second * p,
+        (4, 5, 6, 7): p * p,
+    }
+    assert sum(expected.values()) == pytest.approx(1)
+    for pieces, share in expected.items():
+        assert drawn[pieces] / count == pytest.approx(share, abs=4 * (0.25 / count) ** 0.5)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_long_words_are_drawn_alike_but_not_remembered(kind: str) -> None:
+    scores = {"ab": -1.0, "a": -4.0, "b": -4.0}
+    draws = piece_draws(PieceModel(kind, {"a": 4, "b": 5, "ab": 6}, scores, frozenset(), []), 0.3)
+    kept = (draws._merged if kind == "bpe" else draws._lattice).__closure__
+    (remembered,) = [cell.cell_contents for cell in kept if hasattr(cell.cell_contents, "cache_info")]
+    assert draws.draw(["ab" * 40], 1) != draws.draw(["ab" * 40], 2)
+    assert remembered.cache_info().currsize == 0
+    draws.draw(["ab"], 1)
+    assert remembered.cache_info().currsize >= 1
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

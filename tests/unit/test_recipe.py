@@ -114,6 +114,7 @@ def test_mistakes_name_place_value_and_remedy(recipe, text, overrides, parts) ->
         (["data.corpus=null", "data.train={src: a}"], "needs src and tgt"),
         (["data.corpus=null", "data.train={tsv: a, src: b}"], "src cannot be combined with tsv"),
         (["data.corpus=null", "data.train={tsv: a, src_column: en}"], "numbers, counted from 0"),
+        (["data.corpus=null", "data.train={tsv: a, src_column: 1}"], "src_column and tgt_column are both 1"),
         (["data.corpus=null", "data.train={src: a, tgt: b, split: train}"], "split cannot be combined with src/tgt"),
         (["tokenizer.joint=false"], "model.tie_embeddings: all needs one vocabulary"),
         (["tokenizer.joint=false", "model.tie_embeddings=none", "tokenizer.model=a.model"], "serves both sides"),

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from transformer_cli.data.languages import units
 from transformer_cli.errors import DataError, UserError
 from transformer_cli.evaluation import bleu_tokenizer, by_length, check_metrics, compare, score, worst_lines
-from transformer_cli.evaluation.languages import units
 from transformer_cli.evaluation.scores import _affordable
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "tree", "and", "then", "slept", "quietly"]

@@ -18,7 +18,7 @@ class Dictionary:
     """Translates by a table of (text, score) lists; what it does not know becomes itself, reversed."""
 
     table: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-    capped: bool = False
+    capped: tuple[str, ...] = ()  # texts that were cut
     config: Config = field(default_factory=config)
     tokenizer: Tokenizer = field(default_factory=tokenizer)
     asked: list[str] = field(default_factory=list)
@@ -29,7 +29,9 @@ class Dictionary:
 
     def _translation(self, line: str, n_best: int) -> Translation:
         found = self.table.get(line, [(line[::-1], -1.0)])[:n_best]
-        return Translation(line, [Hypothesis(text, score, text.split()) for text, score in found], self.capped, 1)
+        return Translation(
+            line, [Hypothesis(text, score, text.split(), text in self.capped) for text, score in found], 1
+        )
 
 
 def make(*runs: Dictionary, **settings: object) -> PairMaker:
@@ -70,9 +72,15 @@ def test_each_flaw_has_its_count(line: Line, table: dict, reason: str) -> None:
 
 
 def test_what_was_cut_at_the_length_limit_is_dropped() -> None:
-    maker = make(Dictionary(capped=True))
+    maker = make(Dictionary(capped=("ba",)))
     assert pairs(maker, "ab") == []
     assert counted(maker) == {"cut at the length limit": 1}
+
+
+@pytest.mark.parametrize(("cut", "kept"), [("fern", [("ab", "nah dran")]), ("nah dran", [])])
+def test_it_is_the_chosen_candidate_that_must_not_be_cut(cut: str, kept: list[tuple[str, str]]) -> None:
+    table = {"ab": [("fern", -1.0), ("nah dran", -2.0)]}
+    assert pairs(make(Dictionary(table, capped=(cut,)), by_reference=True), Line("ab", "nah dran")) == kept
 
 
 def test_the_ratio_counts_the_end_of_the_sentence_and_its_limit_is_allowed() -> None:

@@ -21,7 +21,16 @@ from transformer_cli.model.layers import LayerNorm
 #: the loss, other softmaxes are attention; a loss that multiplies matrices is the loss, but its products are products.
 _WORDS = {
     "optimizer": ("optimizer",),
-    "loss": ("cross_entropy", "crossentropy", "log_softmax", "logsoftmax", "logsumexp", "nll_loss", "nllloss"),
+    "loss": (
+        "cross_entropy",
+        "crossentropy",
+        "log_softmax",
+        "logsoftmax",
+        "logsumexp",
+        "nll_loss",
+        "nllloss",
+        "chunkedloss",
+    ),
     "dropout": ("dropout",),
     "normalisation": ("layer_norm", "layernorm"),
     "attention": ("scaled_dot_product", "scaleddotproduct", "attention", "softmax"),

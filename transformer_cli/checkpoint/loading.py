@@ -63,7 +63,8 @@ def open_model(path: str | Path) -> RunFolder:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    return path.resolve().parent.name == "checkpoints"
+    path = path.resolve()
+    return path.parent.name == "checkpoints" and path.name.startswith("step-")
 
 
 def newest_run(root: Path = Path("runs")) -> Path:

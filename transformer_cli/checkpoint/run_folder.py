@@ -10,8 +10,7 @@
     samples.jsonl        sample translations of every validation
     train.log            what was printed
 
-Not here: when to save (``training/trainer.py``), how to write durably (``durable.py``), and loading a model for use
-(``loading.py``).
+Not here: when to save (``training/trainer.py``), how to write durably (``durable.py``), loading (``loading.py``).
 """
 
 import json
@@ -90,6 +89,8 @@ class RunFolder:
         Raises:
             RunError: a run is there and shall not be replaced, or something that is not a run.
         """
+        if path.resolve() == Path.cwd():
+            raise RunError("is the folder you are in", where=str(path), hint="choose another folder with --run")
         if not path.exists() or (path.is_dir() and not any(path.iterdir())):
             return
         if not (path / _INFO).is_file():

@@ -4,6 +4,7 @@ The file is written in one pass over the input, whose length does not matter, an
 """
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -58,6 +59,7 @@ class AugmentReport:
     kind: str  # back-translation | distillation
     runs: list[str]
     to: str  # the language that they translated into
+    languages: list[str]  # of the two columns
     decode: list[dict[str, Any]]  # of each run
     tag: str | None
     choose: str
@@ -87,7 +89,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
             file.write(f"{_one_cell(src)}\t{_one_cell(tgt)}\n")
         if not maker.written:
             raise DataError("no pair is left", got="\n" + drop_table(maker.read, maker.dropped))
-    report = _report(request, maker, translators[0].tgt_lang, time.monotonic() - began)
+    report = _report(request, maker, translators[0], time.monotonic() - began)
     _summarise(report, note)
     return report
 
@@ -108,6 +110,8 @@ def _check(request: AugmentRequest) -> None:
         raise UserError("--mono has no references to choose by", hint="leave --choose away, or give --pairs")
     if request.pairs is not None and request.tag:
         raise UserError("--pairs has real sources, which bear no tag", hint="leave --tag away, or give --mono")
+    if math.isnan(request.max_ratio):
+        raise UserError("--max-ratio is no number", expected="a number from 1 on")
     if request.pairs == ("-", "-"):
         raise UserError("the standard input cannot be both sides")
 
@@ -115,18 +119,21 @@ def _check(request: AugmentRequest) -> None:
 def _check_direction(request: AugmentRequest, translators: list[Translator]) -> None:
     """Refuse what would fill a training set with noise: runs of other languages than the text to be translated."""
     directions = [(t.config.data.src_lang, t.tgt_lang) for t in translators]
-    for run, direction in zip(request.runs, directions, strict=True):
-        if direction != directions[0]:
+    if len(set(directions)) > 1:
+        raise UserError(
+            "the runs translate in different directions",
+            got=", ".join(f"{path} {src}-{tgt}" for path, (src, tgt) in zip(request.runs, directions, strict=True)),
+        )
+    languages = {language for t in translators for language in (t.config.data.src_lang, *t.config.data.targets)}
+    for file, spoken in zip(request.inputs, directions[0], strict=False):
+        ending = Path(file.removesuffix(".gz")).suffix[1:]
+        if ending in languages and ending != spoken:
             raise UserError(
-                "the runs translate in different directions",
-                got=", ".join(f"{path} {src}-{tgt}" for path, (src, tgt) in zip(request.runs, directions, strict=True)),
-            )
-        ending = Path(request.inputs[0].removesuffix(".gz")).suffix[1:]
-        if ending == direction[1] != direction[0]:
-            raise UserError(
-                f"the text is called .{ending}, but the run translates from {direction[0]} into {direction[1]}",
-                where=str(run),
-                hint="--mono takes target text and a run of the reverse direction, --pairs the source side first",
+                f"a file of {spoken} is expected, and it is called .{ending}",
+                where=file,
+                got=f"a run that translates from {directions[0][0]} into {directions[0][1]}",
+                hint="--mono takes target text and a run of the reverse direction, --pairs the source side first; "
+                "--to chooses among the target languages of a run",
             )
 
 
@@ -199,12 +206,14 @@ def _one_cell(text: str) -> str:
     return text.replace("\t", " ")
 
 
-def _report(request: AugmentRequest, maker: PairMaker, to: str, seconds: float) -> AugmentReport:
+def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, seconds: float) -> AugmentReport:
+    languages = [translator.config.data.src_lang, translator.tgt_lang]
     return AugmentReport(
         output=request.output,
         kind="distillation" if request.mono is None else "back-translation",
         runs=[str(run) for run in request.runs],
-        to=to,
+        to=translator.tgt_lang,
+        languages=languages if request.mono is None else languages[::-1],
         decode=[asdict(settings) for settings in maker.settings],
         tag=TAG if request.tags else None,
         choose=request.choose,
@@ -218,5 +227,6 @@ def _report(request: AugmentRequest, maker: PairMaker, to: str, seconds: float) 
 
 def _summarise(report: AugmentReport, note: Note) -> None:
     note(drop_table(report.lines, report.dropped))
-    note(f"{report.output}: {report.pairs:,} pairs, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s")
+    pairs = f"{report.pairs:,} pairs {'-'.join(report.languages)}"
+    note(f"{report.output}: {pairs}, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s")
     note(f"to train with them: data.train: {{tsv: [real.tsv, {report.output}]}}, and a data.dev of real pairs")

@@ -49,7 +49,7 @@ _PLAIN: dict[str, Any] = {
     "r_drop": 0.0,
     "simcut": 0.0,
     "distill": 0.0,
-    "teachers": [],
+    "teachers": (),
 }
 _RATE = 1e-5  # of the timed steps: the time of an update does not depend on it, and nothing can diverge
 #: Said in the report.
@@ -117,7 +117,7 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
         UserError: the recipe cannot be used, or torch's parts cannot make its model.
         TfmError: the two sides differ; nothing is timed.
     """
-    config = _config(request)
+    config = _config(request, note)
     runtime = Runtime.resolve(request.device, config.train.amp)
     if runtime.amp_dtype is torch.float16:
         raise UserError("train.amp fp16 is not compared", expected="off, bf16 or auto")
@@ -170,11 +170,14 @@ def render(report: StepReport, console: Console) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _config(request: TrainingBenchRequest) -> Config:
+def _config(request: TrainingBenchRequest, note: Callable[[str], None]) -> Config:
     """Load the recipe, without what torch's parts do not have: both sides do the same work."""
     name, overrides = (request.config, []) if request.config is not None else ("base.yaml", _TINY)
     config = load_recipe(name, [*overrides, *request.overrides])
-    return config.model_copy(update={"train": config.train.model_copy(update=_PLAIN)})
+    train = config.train.model_copy(update=_PLAIN)
+    if changed := [f"train.{key}" for key in _PLAIN if getattr(train, key) != getattr(config.train, key)]:
+        note(f"set aside, because torch's parts have nothing like it: {', '.join(changed)}")
+    return config.model_copy(update={"train": train})
 
 
 def _windows(experiment: Experiment, count: int, runtime: Runtime) -> list[Window]:

@@ -19,6 +19,10 @@ _SIZES = [
 ]
 
 
+#: Endings that look like the code of a language.
+_NO_LANGUAGES = {"txt", "src", "tgt", "ref", "hyp", "tok", "bpe", "raw", "tsv", "csv"}
+
+
 def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None, output: Path, overwrite: bool) -> str:
     """Write the recipe and return what to do next.
 
@@ -52,7 +56,7 @@ def _count_pairs(src: str, tgt: str) -> int:
 
 def _language(file: str, option: str) -> str:
     suffix = Path(file.removesuffix(".gz")).suffix[1:]
-    if not (2 <= len(suffix) <= 3 and suffix.isalpha()) or suffix == "txt":
+    if not (2 <= len(suffix) <= 3 and suffix.isalpha()) or suffix in _NO_LANGUAGES:
         raise ConfigError(f"cannot tell the language of {file} from its ending", hint=f"give it, e.g. {option} en")
     return suffix
 

@@ -167,7 +167,7 @@ def _candidates(translator: Translator, texts: Sequence[str], settings: DecodeSe
     lengths = [len(ids) + 1 for ids in translator.tokenizer.encode_src(texts)]
     return [
         [
-            Candidate(found.text, found.score, translation.capped, (length, len(found.tokens) + 1))
+            Candidate(found.text, found.score, found.capped, (length, len(found.tokens) + 1))
             for found in translation.hypotheses
         ]
         for translation, length in zip(translator.translate_window(texts, settings), lengths, strict=True)

@@ -48,9 +48,16 @@ class Source(Section):
             )
         if self.kind == "text" and not (self.src and self.tgt):
             raise ValueError("needs src and tgt, or tsv, or jsonl, or hub")
-        if self.kind == "tsv" and any(isinstance(column, str) for column in (self.src_column, self.tgt_column)):
-            raise ValueError("src_column and tgt_column of a TSV are numbers, counted from 0")
+        if self.kind == "tsv":
+            self._check_columns()
         return self
+
+    def _check_columns(self) -> None:
+        src, tgt = self.src_column or 0, 1 if self.tgt_column is None else self.tgt_column
+        if isinstance(src, str) or isinstance(tgt, str):
+            raise ValueError("src_column and tgt_column of a TSV are numbers, counted from 0")
+        if src == tgt:
+            raise ValueError(f"src_column and tgt_column are both {src}: the model would learn to copy")
 
 
 class FilterConfig(Section):

@@ -20,7 +20,7 @@ class TrainConfig(Section):
     max_steps: PositiveInt | None = Field(None, description="stop after so many optimizer steps")
     max_epochs: PositiveInt | None = Field(None, description="stop after so many passes over the data")
     max_minutes: Annotated[float, Field(gt=0, le=10**6)] | None = Field(
-        None, description="time budget; turned into a step count once, from the first timed steps"
+        None, description="time budget; turned into a step count once, from the timed steps of the warm-up"
     )
     lr: Annotated[float, Field(gt=0)] = Field(0.002, description="peak learning rate")
     optimizer: Literal["adamw", "muon"] = Field(

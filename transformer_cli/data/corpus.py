@@ -78,7 +78,8 @@ def load_corpus(config: DataConfig, seed: int, needs_ram: Sequence[str] = ()) ->
     if not len(dev):
         raise DataError("the dev set has no pairs")
     more = {target.lang: _more(config, target, dev, dropped) for target in config.more_targets}
-    notes += lenient.notes() + _overlaps({"train": train, "dev": dev, "test": test})
+    notes += lenient.notes()
+    notes += _overlaps({"train": train, "dev": dev, "test": test, **{f"train ({lang})": more[lang] for lang in more}})
     return Corpus(train, dev, test, dropped, notes, _fingerprint(train, dev, *more.values()), more)
 
 
@@ -238,7 +239,8 @@ def _seeded_hash(seed: int) -> Callable[[str], bytes]:
 def _overlaps(splits: Mapping[str, SentencePairs]) -> list[str]:
     """Return a warning for each two splits that share source lines; blank lines do not count."""
     notes = []
-    for name, other in (("dev", "train"), ("test", "train"), ("test", "dev")):
+    trains = [name for name in splits if name.startswith("train")]
+    for name, other in [(name, train) for train in trains for name in ("dev", "test")] + [("test", "dev")]:
         lines = [pair for pair in _pairs(splits[name]) if pair[0].strip()]
         sources = {src for src, _ in lines}.intersection(splits[other].src)
         pairs = set(lines).intersection(_pairs(splits[other]))

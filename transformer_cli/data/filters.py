@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.config import DataConfig
+from transformer_cli.data.languages import language
 from transformer_cli.data.pairs import ParallelText
 
 Indices = NDArray[np.int64]
@@ -94,7 +95,7 @@ def of_like_length(src_lengths: Lengths, tgt_lengths: Lengths, ratio: float) -> 
     return np.flatnonzero(longer <= ratio * shorter)
 
 
-def is_in_other_script(text: str, language: str) -> bool:
+def is_in_other_script(text: str, code: str) -> bool:
     """Return whether most words of a text are written in another script than those of the language.
 
     Words and not letters are counted, and letters of scripts without spaces as words: one name in Latin letters does
@@ -102,16 +103,16 @@ def is_in_other_script(text: str, language: str) -> bool:
 
     Args:
         text: a sentence; without letters it is in no wrong script.
-        language: code, with or without a region (``pt-BR``).
+        code: of its language, with or without a region (``pt-BR``).
     """
-    own = _scripts_of_language(re.split("[-_]", language.lower(), maxsplit=1)[0])
+    own = _scripts_of_language(language(code))
     words = _scripts_of_words(text) if own else []
     return 2 * sum(script in own for script in words) < len(words)
 
 
 @functools.cache
-def _scripts_of_language(language: str) -> set[str]:
-    return {script for script, languages in WRITTEN_IN.items() if language in languages.split()}
+def _scripts_of_language(own: str) -> set[str]:
+    return {script for script, languages in WRITTEN_IN.items() if own in languages.split()}
 
 
 def _scripts_of_words(text: str) -> list[str]:

@@ -11,9 +11,10 @@ occurrence of a word is worked out once. Not here: which text is drawn when (``s
 import math
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,12 +22,15 @@ from transformer_cli.data.piece_model import PieceModel
 
 _UNKNOWN = 1  # id
 _SPACE = "\u2581"
-_WORDS_REMEMBERED = 2**17
+#: What is worked out for a word is remembered, of so many words; of a unigram model's lattice, about 0.6 KB a
+#: character, of fewer. Longer words, above all sentences of a script without spaces, hardly come twice.
+_WORDS_REMEMBERED, _LATTICES_REMEMBERED, _LONGEST_REMEMBERED = 2**17, 2**14, 16
 _AT_ONCE = 4096  # random numbers
 _NEVER = -math.inf
 #: Of SentencePiece: how much less likely an unknown character is than the rarest piece, in nats.
 _UNKNOWN_PENALTY = 10.0
 
+Worked = TypeVar("Worked")
 Random = Callable[[np.random.Generator, int], "np.ndarray[tuple[int], np.dtype[np.generic]]"]
 
 
@@ -80,16 +84,18 @@ def _stream(rng: np.random.Generator, some: Random) -> Iterator[float]:
 
 
 class BpeDraws(PieceDraws):
-    """BPE-dropout (Provilkov et al. 2020): each merge is dropped with probability p.
+    """BPE-dropout (Provilkov et al. 2020, algorithm 1): a merge that is possible is dropped with probability p.
 
-    A merge is looked at when it is the best there is; dropped, it comes back only if a neighbour has merged. How many
-    merges are kept until one is dropped has a geometric distribution, so a word of fewer merges needs no draw.
+    Of those left the best one is made, and then all are possible again; a word is done when none is left.
+    (SentencePiece gives a dropped merge no second chance, which drops more.) Only the best one needs a draw, then the
+    second best where it was dropped, and so on; how many are kept until one is dropped has a geometric distribution,
+    so that most words need no draw at all.
     """
 
     def __init__(self, model: PieceModel, p: float) -> None:
         super().__init__(model)
         self._p = p
-        self._merged = lru_cache(_WORDS_REMEMBERED)(self._merge)
+        self._merged = _remembering(self._merge, _WORDS_REMEMBERED)
 
     def _numbers(self, rng: np.random.Generator) -> Numbers:
         return Numbers(rng, lambda rng, count: rng.geometric(self._p, count) - 1)
@@ -120,11 +126,8 @@ class BpeDraws(PieceDraws):
                 pairs[i], kept, ends = _NEVER, 0, ends[1:]
                 continue
             symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
-            del pairs[i]
+            pairs = [self._score(a, b) for a, b in pairwise(symbols)]
             kept += 1
-            for j in (i - 1, i):
-                if 0 <= j < len(pairs):
-                    pairs[j] = self._score(symbols[j], symbols[j + 1])
         return [i for symbol in symbols for i in self._ids(symbol)], kept
 
     def _score(self, left: str, right: str) -> float:
@@ -149,7 +152,7 @@ class UnigramDraws(PieceDraws):
         own = {piece: len(piece) * highest - 0.1 for piece in model.user_defined}
         self._scores = model.scores | own
         self._longest = max(map(len, self._scores), default=1)
-        self._lattice = lru_cache(_WORDS_REMEMBERED)(self._ways)
+        self._lattice = _remembering(self._ways, _LATTICES_REMEMBERED)
 
     def _numbers(self, rng: np.random.Generator) -> Numbers:
         return Numbers(rng, lambda rng, count: rng.random(count))
@@ -178,6 +181,16 @@ class UnigramDraws(PieceDraws):
             shares = [share / total for share in accumulate(parts)][:-1]
             ways.append((shares, starts, [self._ids(word[s:end]) for s in starts]))
         return ways
+
+
+def _remembering(work_out: Callable[..., Worked], words: int) -> Callable[..., Worked]:
+    """Return the function of a word and more, which remembers what it found for the last short words."""
+    remembered = lru_cache(words)(work_out)
+
+    def found(word: str, *more: Hashable) -> Worked:
+        return remembered(word, *more) if len(word) <= _LONGEST_REMEMBERED else work_out(word, *more)
+
+    return found
 
 
 def _one_unknown_a_run(ids: list[int]) -> list[int]:

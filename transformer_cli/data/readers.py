@@ -39,8 +39,9 @@ def read_pairs(source: Source, config: DataConfig, split: str, policy: Policy) -
         fields = source.src_field or config.src_lang, source.tgt_field or config.tgt_lang
         return _read_jsonl(files_of(source.jsonl), fields, policy)
     if source.hub is not None:
-        names = str(source.src_column or config.src_lang), str(source.tgt_column or config.tgt_lang)
-        return read_hub(source.hub, source.config, source.split or _HUB_SPLITS[split], names, policy)
+        src = config.src_lang if source.src_column is None else str(source.src_column)
+        tgt = config.tgt_lang if source.tgt_column is None else str(source.tgt_column)
+        return read_hub(source.hub, source.config, source.split or _HUB_SPLITS[split], (src, tgt), policy)
     return _read_text(files_of(source.src or []), files_of(source.tgt or []), policy)
 
 

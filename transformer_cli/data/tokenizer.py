@@ -27,7 +27,7 @@ _N_BYTES = 256
 _THREADS = 4  # a constant: unigram pieces depend on it
 _LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
 _RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
-_CHECKED_LINES = 10_000
+CHECKED_LINES = 10_000
 
 
 class Tokenizer:
@@ -226,7 +226,7 @@ def _too_small(config: TokenizerConfig, minimum: int) -> DataError:
 
 def _given_tokenizer(path: str, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]) -> Tokenizer:
     tokenizer = Tokenizer(_read_model(Path(os.path.expanduser(path))), where=path)
-    lines = [*src[:_CHECKED_LINES], *tgt[:_CHECKED_LINES]]
+    lines = [*src[:CHECKED_LINES], *tgt[:CHECKED_LINES]]
     changed = sum(tokenizer.decode(ids) != line for ids, line in zip(tokenizer.encode_tgt(lines), lines, strict=True))
     note(f"{path}: given, so tokenizer.model_type, vocab_size ({tokenizer.src_vocab_size}) and coverage are its own")
     if changed:

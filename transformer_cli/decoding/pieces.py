@@ -3,10 +3,11 @@
 import re
 from collections.abc import Sequence
 
+from transformer_cli.data.languages import writes_spaces
+
 _SENTENCE_END = re.compile(r"[.!?。！？;；…][\"'”’»)\]」』]*$")
 _INNER_BYTE = re.compile(r"<0x[89AB][0-9A-F]>")  # a UTF-8 continuation byte: no character starts here
 _WORD_START = "\u2581"
-_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "km", "my", "yue"}
 
 
 def cut(pieces: Sequence[str], limit: int) -> list[tuple[int, int]]:
@@ -29,7 +30,7 @@ def cut(pieces: Sequence[str], limit: int) -> list[tuple[int, int]]:
 
 def join(texts: Sequence[str], tgt_lang: str) -> str:
     """Join the translations of a line's pieces, with a space where the language writes spaces."""
-    if tgt_lang.lower().replace("_", "-").split("-")[0] in _WITHOUT_SPACES:
+    if not writes_spaces(tgt_lang):
         return "".join(texts)
     return " ".join(text.strip() for text in texts if text.strip()) if len(texts) > 1 else texts[0]
 

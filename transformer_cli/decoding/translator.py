@@ -34,6 +34,7 @@ class Hypothesis:
     text: str
     score: float  # log-probability over length penalty; of a line in pieces, their mean
     tokens: list[str]
+    capped: bool = False  # it, or a piece of it, was ended by the length limit
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,17 @@ class Translation:
 
     source: str
     hypotheses: list[Hypothesis]  # best first, never empty, no text twice
-    capped: bool  # the best one, or a piece of it, was ended by the length limit
     pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
 
     @property
     def text(self) -> str:
         """The best translation."""
         return self.hypotheses[0].text
+
+    @property
+    def capped(self) -> bool:
+        """Whether the best translation was ended by the length limit."""
+        return self.hypotheses[0].capped
 
 
 class Translator:
@@ -141,7 +146,7 @@ class Translator:
 
     def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
         if not pieces:
-            return Translation(line, [Hypothesis("", 0.0, [])], capped=False, pieces=0)
+            return Translation(line, [Hypothesis("", 0.0, [])], pieces=0)
         nothing = Finished(-float("inf"), [], capped=True)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
         distinct: dict[str, Hypothesis] = {}
@@ -150,10 +155,10 @@ class Translator:
             distinct.setdefault(hypothesis.text, hypothesis)
             if len(distinct) == n_best:
                 break
-        return Translation(line, list(distinct.values()), any(piece[0].capped for piece in found), len(pieces))
+        return Translation(line, list(distinct.values()), len(pieces))
 
     def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
         text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
         tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
         score = sum(part.score for part in parts) / len(parts)
-        return Hypothesis(text.translate(_LINE_BREAKS), score, tokens)
+        return Hypothesis(text.translate(_LINE_BREAKS), score, tokens, any(part.capped for part in parts))

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_cli.data.languages import units
 from transformer_cli.data.pairs import ParallelText
-from transformer_cli.evaluation.languages import units
 
 #: An n-gram and its how-manyth occurrence in the line: with these, multisets intersect as plain sets do.
 _Gram = tuple[str | tuple[str, str], int]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics.chrf import CHRF
 
-from transformer_cli.evaluation.languages import units
+from transformer_cli.data.languages import units
 from transformer_cli.evaluation.scores import score
 
 #: Upper ends of the length classes, in words (characters in languages that write no spaces).

@@ -14,8 +14,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
+from transformer_cli.data.languages import language, writes_spaces
 from transformer_cli.errors import DataError, UserError
-from transformer_cli.evaluation.languages import language, writes_spaces
 
 METRICS = ("bleu", "chrf", "ter")
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}  # everything else: 13a

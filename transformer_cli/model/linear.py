@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 #: oneDNN compiles a kernel for every new number of rows (a seventh of a training step, measured), so rows are filled
 #: up to a multiple of this.
@@ -65,32 +66,33 @@ class _Bf16Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        rows, w = _filled_rows(x), weight.bfloat16()  # [N, I], [O, I]
+        rows, w = filled_rows(x, _ROWS, torch.bfloat16), weight.bfloat16()  # [N, I], [O, I]
         ctx.save_for_backward(rows, w)
         ctx.x_dtype, ctx.has_bias = x.dtype, bias is not None
         y = rows @ w.t() if bias is None else torch.addmm(bias.bfloat16(), rows, w.t())
         return _unfilled(y, x)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
         rows, w = ctx.saved_tensors
         (grad,) = grads  # [..., O]
-        g = _filled_rows(grad)  # [N, O]
+        g = filled_rows(grad, _ROWS, torch.bfloat16)  # [N, O]
         grad_x = _unfilled(g @ w, grad).to(ctx.x_dtype) if ctx.needs_input_grad[0] else None
         grad_bias = g.sum(0).float() if ctx.has_bias else None
         return grad_x, (g.t() @ rows).float(), grad_bias
 
 
-def _filled_rows(x: Tensor) -> Tensor:
-    """Return x as a matrix in bfloat16, with rows of zeros at its end."""
+def filled_rows(x: Tensor, multiple: int, dtype: torch.dtype) -> Tensor:
+    """Return x ``[..., I]`` as a matrix ``[N, I]``, N a multiple, with rows of zeros at its end."""
     n_rows = x.shape[:-1].numel()
-    rows = torch.empty(-(-n_rows // _ROWS) * _ROWS, x.size(-1), dtype=torch.bfloat16)
+    rows = x.new_empty(-(-n_rows // multiple) * multiple, x.size(-1), dtype=dtype)
     rows[:n_rows] = x.flatten(0, -2)
     rows[n_rows:] = 0
     return rows
 
 
 def _unfilled(rows: Tensor, like: Tensor) -> Tensor:
-    """Undo ``_filled_rows``, with the leading dimensions of another tensor."""
+    """Undo ``filled_rows``, with the leading dimensions of another tensor."""
     leading = like.shape[:-1]
     return rows[: leading.numel()].view(*leading, -1)

@@ -32,8 +32,8 @@ def short_attention(*packed: Tensor, widths: Sequence[int], n_heads: int, mask: 
         packed: one tensor (self-attention), or two or three. Computed in float32 if they are bfloat16.
         widths: of the queries, keys and values of all heads: H * K, H * K and H * Kv.
         n_heads: number of heads.
-        mask: boolean, True = may attend, broadcastable to ``[B, H, T, S]``; None allows everything. A query that may
-            attend to nothing gets a zero vector.
+        mask: boolean, True = may attend, ``[B or 1, 1, T or 1, S]``, the same for all heads; None allows everything.
+            A query that may attend to nothing gets a zero vector.
         scale: factor of the scores.
 
     Returns:

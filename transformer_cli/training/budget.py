@@ -1,7 +1,9 @@
 """How many steps a run has: the smallest of its limits, with minutes turned into steps exactly once.
 
-A schedule that read the clock would make every run different and no resumed run exact. So the first steps are timed,
-the result becomes a number of steps that is stored at once, and from then on nobody looks at the clock.
+A schedule that read the clock would make every run different and no resumed run exact. So the steps of the warm-up
+are timed, in which no learning rate depends on where the run will end; the result becomes a number of steps that is
+stored at once, and from then on nobody looks at the clock. Twenty steps alone would not do: a machine that is shared,
+or cold, changed its speed by a third within a minute, and a run of 54 minutes was going to take 70.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,8 +12,8 @@ from typing import Any
 
 from transformer_cli.config import TrainConfig
 
-#: The first steps are slower (caches, allocator, compilation) and not timed; the next twenty are.
-WARM_UP_STEPS, LAST_TIMED_STEP = 3, 23
+#: The first steps are slower (caches, allocator, compilation) and not timed; at least the next twenty are.
+UNTIMED_STEPS, LAST_TIMED_STEP = 3, 23
 
 
 def steps_within(config: TrainConfig, steps_per_epoch: Callable[[int], int], budget_steps: int | None) -> int | None:
@@ -57,14 +59,14 @@ class StepTimer:
         """Note one step."""
         self._steps += 1
         self.spent += seconds
-        if self._steps == WARM_UP_STEPS + 1:
+        if self._steps == UNTIMED_STEPS + 1:
             self.seconds, self.tokens = 0.0, 0
         self.seconds += seconds
         self.tokens += padded_tokens
 
-    def is_ready(self, budget_seconds: float) -> bool:
+    def is_ready(self, warmup_is_over: bool, budget_seconds: float) -> bool:
         """Return whether it is time to settle: enough steps are timed, or a quarter of the budget is gone."""
-        return self._steps >= LAST_TIMED_STEP or self.spent >= budget_seconds / 4
+        return (self._steps >= LAST_TIMED_STEP and warmup_is_over) or self.spent >= budget_seconds / 4
 
     def seconds_per_token(self) -> float:
         """Return the cost of a padded token."""

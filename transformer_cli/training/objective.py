@@ -24,7 +24,7 @@ from transformer_cli.data.batching import Batch
 from transformer_cli.data.tokenizer import BOS, EOS, PAD
 from transformer_cli.model.dropout import dropout
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.training.chunked_head import loss_of_rows
+from transformer_cli.training.chunked_head import by_autograd, loss_of_rows
 from transformer_cli.training.loss import linear_cross_entropy
 
 
@@ -55,7 +55,7 @@ class Objective:
             log_p = [one.log_softmax(-1) for one in logits]  # [n, V] each
             return self._loss(log_p, targets[rows], self._mean_prediction(taught, rows))
 
-        return loss_of_rows(loss, model.output.weight, [view[real] for view in views])
+        return loss_of_rows(by_autograd(loss), model.output.weight, [view[real] for view in views])
 
     def _views(self, model: Transformer, batch: Batch) -> list[Tensor]:
         """Return the hidden states ``[B, T, D]`` of each pass; two passes are one over a doubled batch."""

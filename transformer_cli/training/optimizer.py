@@ -19,8 +19,10 @@ BETAS, EPS = (0.9, 0.98), 1e-9
 _STATE = {AdamW: ("step", "exp_avg", "exp_avg_sq"), Muon: ("momentum",)}
 
 
-def build_optimizers(model: nn.Module, settings: TrainConfig) -> list[Optimizer]:
+def build_optimizers(model: nn.Module, settings: TrainConfig, amp_dtype: torch.dtype | None = None) -> list[Optimizer]:
     """Return optimizers that share all parameters between them; ``set_learning_rate`` comes before every step.
+
+    Under bfloat16 ``amp_dtype`` Muon's products are bfloat16 too; float16, whose range is small, is not for them.
 
     Weight decay is for matrices only. Biases and norms are left alone, and embedding tables too: a row whose token
     is absent from a batch gets no gradient, yet decay would shrink it, the rarer the token the further.
@@ -28,7 +30,9 @@ def build_optimizers(model: nn.Module, settings: TrainConfig) -> list[Optimizer]
     hidden = hidden_matrices(model) if settings.optimizer == "muon" else []
     optimizers: list[Optimizer] = [_adamw(model, {id(p) for p in hidden}, settings.weight_decay)]
     if hidden:
-        optimizers.append(Muon(hidden, momentum=settings.muon_momentum, weight_decay=settings.weight_decay))
+        dtype = torch.bfloat16 if amp_dtype is torch.bfloat16 else None
+        momentum, decay = settings.muon_momentum, settings.weight_decay
+        optimizers.append(Muon(hidden, momentum=momentum, weight_decay=decay, dtype=dtype))
     for optimizer in optimizers:
         own_rate = settings.muon_lr if isinstance(optimizer, Muon) else None
         for group in optimizer.param_groups:

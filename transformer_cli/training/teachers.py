@@ -31,7 +31,8 @@ def check_teachers(config: Config, tokenizer: Tokenizer) -> None:
     Their weights are not read: ``load_teachers`` does that, once.
 
     Raises:
-        RunError: one is no run or has no model, another tokenizer, or learned positions that end too early.
+        RunError: one is no run or has no model, another tokenizer or direction, or learned positions that end too
+            early.
     """
     for path in config.train.teachers:
         teacher = open_model(path)
@@ -43,6 +44,15 @@ def check_teachers(config: Config, tokenizer: Tokenizer) -> None:
                 expected=f"sha256 {tokenizer.sha256[:12]}, that of the student",
                 hint="a student predicts the teacher's tokens: give both one model file with tokenizer.model",
             )
+        asked, learned = _directions(config), _directions(teacher.config)
+        if not asked <= learned:
+            raise RunError(
+                "a teacher has not learned what it is to teach",
+                where=f"train.teachers: {path}",
+                got=", ".join(sorted(learned)),
+                expected=", ".join(sorted(asked)),
+                hint="choose a run of the same direction; train.bidirectional_epochs needs one that had them too",
+            )
         longest = teacher.config.data.max_length
         if teacher.config.model.positions == "learned" and longest < config.data.max_length:
             raise RunError(
@@ -52,6 +62,13 @@ def check_teachers(config: Config, tokenizer: Tokenizer) -> None:
                 expected=f"at least data.max_length {config.data.max_length}",
                 hint="lower data.max_length, or choose a teacher with sinusoidal positions",
             )
+
+
+def _directions(config: Config) -> set[str]:
+    """Return what a run of this configuration learns to translate, such as ``en-de``."""
+    src = config.data.src_lang
+    forward = {f"{src}-{tgt}" for tgt in config.data.targets}
+    return forward | ({f"{config.data.tgt_lang}-{src}"} if config.train.bidirectional_epochs else set())
 
 
 def weights_sha256(model: nn.Module) -> str:

@@ -5,7 +5,7 @@ Not here: one update of the weights (``update.py``), the order of the data (``da
 
 A run is a function of its configuration and its data. Nothing that happens between two steps (logging, validating,
 saving, being killed) can move it: dropout is drawn from streams keyed by the position in the data, and no schedule
-reads the clock. On a GPU there is one synchronisation a step, for the loss and the norm that say whether to step.
+reads the clock. On a GPU the plain loss needs one synchronisation a step, for it and the norm that say whether to step.
 """
 
 import math
@@ -180,7 +180,8 @@ class Trainer:
         minutes = self.settings.max_minutes
         if minutes is None or self._limits.budget_steps is not None:
             return
-        if not self._ranks.broadcast(self._timer.is_ready(60 * minutes)):  # the main rank's clock counts
+        is_warm = self.state.step >= self.settings.warmup_steps
+        if not self._ranks.broadcast(self._timer.is_ready(is_warm, 60 * minutes)):  # the main rank's clock counts
             return
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
@@ -192,8 +193,7 @@ class Trainer:
         self._limits.settle(steps)
         time_budget = {"minutes": minutes, "steps": steps}
         self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
-        self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps")
-        self._journal.note(*self._schedule.warnings(steps))
+        self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps", *self._schedule.warnings(steps))
 
     def _log(self, rate: float, norm: float | None) -> None:
         state, total = self.state, self._limits.total_steps

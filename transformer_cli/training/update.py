@@ -41,7 +41,7 @@ class Updater:
         choose_recomputation(model, config.checkpointing)  # before the copies are made
         on_cpu = runtime.device.type == "cpu"
         self._replicas = Replicas(model, min(config.accumulate, runtime.threads) if on_cpu else 1)
-        self.optimizers = optimizing.build_optimizers(model, config)
+        self.optimizers = optimizing.build_optimizers(model, config, runtime.amp_dtype)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)

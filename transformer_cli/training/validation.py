@@ -7,10 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from transformer_cli.training.loss import dev_loss
-
-__all__ = ["Metric", "Validation", "dev_loss"]
-
 Metric = Literal["bleu", "loss"]
 
 

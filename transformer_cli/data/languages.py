@@ -1,7 +1,7 @@
-"""What scoring must know of languages: one code for each, and whether words are set apart by spaces."""
+"""What must be known of languages: one code for each, and whether words are set apart by spaces."""
 
 _TWO_LETTERS = {"cmn": "zh", "zho": "zh", "chi": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo", "khm": "km"}
-_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "km", "my"}
+_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "km", "my", "yue"}
 
 
 def language(code: str) -> str:
