@@ -95,8 +95,16 @@ def test_a_model_that_torch_lacks_is_refused(tfm: Tfm, files: Path) -> None:
     assert (done.code, "swiglu" in done.err) == (2, True)
 
 
+def test_what_torchs_parts_have_not_is_set_aside_and_said() -> None:
+    told: list[str] = []
+    overrides = ("train.optimizer=muon", "train.r_drop=5")
+    config = bench_training._config(bench_training.TrainingBenchRequest(overrides=overrides), told.append)
+    assert (config.train.optimizer, config.train.r_drop) == ("adamw", 0.0)
+    assert [note.partition(": ")[2] for note in told] == ["train.optimizer, train.r_drop"]
+
+
 def test_the_default_is_the_phrasebook_with_a_tiny_model() -> None:
-    config = bench_training._config(bench_training.TrainingBenchRequest())
+    config = bench_training._config(bench_training.TrainingBenchRequest(), pytest.fail)
     shape, train = config.model, config.train
     assert (config.data.corpus, config.tokenizer.vocab_size, train.batch_tokens) == ("phrasebook", 4000, 2048)
     assert (shape.encoder_layers, shape.decoder_layers, shape.d_model, shape.n_heads, shape.d_ff) == (4, 4, 128, 4, 256)

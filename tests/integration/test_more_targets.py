@@ -201,6 +201,7 @@ def test_augment_distils_into_the_language_that_is_asked_for(
     made = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
     assert made
     assert all(dict(zip(lines, expected, strict=True))[src] == tgt for src, tgt in made)
+    command[3] = tgt.rename(tmp_path / "some.de")
     assert tfm(*command).json["to"] == "de"
     refused = tfm(*command, "--to", "es")
     assert (refused.code, "expected: de, fr" in refused.err) == (2, True)

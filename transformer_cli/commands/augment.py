@@ -4,7 +4,6 @@ The file is written in one pass over the input, whose length does not matter, an
 """
 
 import json
-import math
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -110,8 +109,6 @@ def _check(request: AugmentRequest) -> None:
         raise UserError("--mono has no references to choose by", hint="leave --choose away, or give --pairs")
     if request.pairs is not None and request.tag:
         raise UserError("--pairs has real sources, which bear no tag", hint="leave --tag away, or give --mono")
-    if math.isnan(request.max_ratio):
-        raise UserError("--max-ratio is no number", expected="a number from 1 on")
     if request.pairs == ("-", "-"):
         raise UserError("the standard input cannot be both sides")
 

@@ -49,7 +49,7 @@ _PLAIN: dict[str, Any] = {
     "r_drop": 0.0,
     "simcut": 0.0,
     "distill": 0.0,
-    "teachers": (),
+    "teachers": [],
 }
 _RATE = 1e-5  # of the timed steps: the time of an update does not depend on it, and nothing can diverge
 #: Said in the report.
