@@ -26,6 +26,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
+    if x.dtype is not torch.bfloat16:
+        return x * _factors(x, p)
     kept, scale = _drop(x, p)
     return kept * scale
 
@@ -34,20 +36,34 @@ def add_dropped(residual: Tensor, x: Tensor, p: float) -> Tensor:
     """Return ``residual + dropout(x, p)``, in the dtype of the residual."""
     if p == 0.0 or x.device.type != "cpu":
         return residual + dropout(x, p)
+    if x.dtype is not torch.bfloat16:
+        return torch.addcmul(residual, x, _factors(residual, p))
     kept, scale = _drop(x, p)
     return torch.add(residual, kept.to(residual.dtype), alpha=scale)
 
 
-def _drop(x: Tensor, p: float) -> tuple[Tensor, float]:
-    """Zero elements of x, and return by how much the others are to be scaled."""
+def _factors(x: Tensor, p: float) -> Tensor:
+    """Draw for each element of x whether it becomes 0 or is scaled."""
+    kept, scale = _draw(x, p)
+    return torch.from_numpy(np.multiply(kept, np.float32(scale), dtype=np.float32)).view(x.shape).to(x.dtype)
+
+
+def _draw(x: Tensor, p: float) -> "tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]":
+    """Draw for each element of x whether it is kept; return the scale of those too."""
     dropped = min(max(round(p * 256), 1), 255)
-    bits = np.negative((random_bytes(x.numel()) >= dropped).view(np.int8), dtype=f"i{x.element_size()}")  # 0 or -1
-    kept: Tensor = _And.apply(x, torch.from_numpy(bits).view(x.shape))  # type: ignore[no-untyped-call]
-    return kept, 256 / (256 - dropped)
+    return random_bytes(x.numel()) >= dropped, 256 / (256 - dropped)
+
+
+def _drop(x: Tensor, p: float) -> tuple[Tensor, float]:
+    """Zero elements of x, in bfloat16, and return by how much the others are to be scaled."""
+    kept, scale = _draw(x, p)
+    bits = torch.from_numpy(np.negative(kept.view(np.int8), dtype=np.int16)).view(x.shape)  # 0 or -1
+    y: Tensor = _And.apply(x, bits)  # type: ignore[no-untyped-call]
+    return y, scale
 
 
 class _And(torch.autograd.Function):
-    """The bits of x and those of a mask: a sixth of the time of a product in bfloat16, a half in float32."""
+    """The bits of x and those of a mask: a sixth of the time of a product; in float32 a step is 10 % slower with it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, bits: Tensor) -> Tensor:
