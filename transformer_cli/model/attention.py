@@ -22,7 +22,6 @@ from transformer_cli.model.head_norm import HeadNorm
 from transformer_cli.model.linear import Linear, linear_together
 from transformer_cli.model.masks import causal_mask, combined_mask
 from transformer_cli.model.recompute import recomputing
-from transformer_cli.model.short_attention import SHORT, Packed, short_attention, unpacked
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
@@ -148,7 +147,6 @@ class MultiHeadAttention(nn.Module):
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
         self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
-        self.widths = (n_heads * d_k, n_heads * d_k, n_heads * d_v)  # of queries, keys and values
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
@@ -180,36 +178,17 @@ class MultiHeadAttention(nn.Module):
         Returns:
             The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` or None.
         """
-        packed = self._project(query, key, value)
-        if self._is_short(packed) and not return_weights:
-            if causal:
-                mask = combined_mask(mask, causal_mask(query.size(1), key.size(1)))
-            scale = self.scale or 1 / math.sqrt(self.widths[0] // self.n_heads)
-            attention = recomputing(short_attention) if self.recompute else short_attention
-            with _float32_on_cpu(query):
-                concat = attention(*packed, widths=self.widths, n_heads=self.n_heads, mask=mask, scale=scale)
-            return self.out_proj(concat), None
-        q, k, v = unpacked(packed, self.widths)
-        q, k, v = self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
-        return self._attend(q, k, v, mask, causal=causal, return_weights=return_weights)
-
-    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> Packed:
-        """Return all heads' queries, keys and values, side by side as far as one product makes them."""
         if query is key is value:
-            return (linear_together(query, (self.q_proj, self.k_proj, self.v_proj)),)
-        if key is value:
-            return self.q_proj(query), linear_together(key, (self.k_proj, self.v_proj))
-        return self.q_proj(query), self.k_proj(key), self.v_proj(value)
-
-    def _is_short(self, packed: Packed) -> bool:
-        trained_on_cpu = self.training and packed[0].requires_grad and packed[0].device.type == "cpu"
-        plain = self.implementation == "sdpa" and self.dropout == 0.0 and self.q_norm is None
-        return trained_on_cpu and plain and packed[-1].size(1) <= SHORT
+            q, k, v = linear_together(query, (self.q_proj, self.k_proj, self.v_proj))
+            q, k, v = self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
+        else:
+            q, (k, v) = self._split(self.q_proj(query), self.q_norm), self.keys_values(key, value)
+        return self._attend(q, k, v, mask, causal=causal, return_weights=return_weights)
 
     def keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project key and value ``[B, S, D]`` to the heads: ``[B, H, S, K]`` and ``[B, H, S, Kv]``; worth caching."""
         if key is value:
-            k, v = unpacked([linear_together(key, (self.k_proj, self.v_proj))], self.widths[1:])
+            k, v = linear_together(key, (self.k_proj, self.v_proj))
         else:
             k, v = self.k_proj(key), self.v_proj(value)
         return self._split(k, self.k_norm), self._split(v)
