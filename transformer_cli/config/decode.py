@@ -1,6 +1,6 @@
 """``decode``: how a translation is searched for."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,13 @@ class DecodeConfig(Section):
 
     beam_size: Beam = Field(5, description="hypotheses kept per step; 1 is greedy search")
     length_penalty: Annotated[float, Field(ge=0, le=100)] = Field(
-        1.0, description="alpha of GNMT's length normalisation; 0: none"
+        1.0, description="alpha of the length normalisation; 0: none"
+    )
+    length_normalization: Literal["gnmt", "plain"] = Field(
+        "gnmt", description="log-probability over ((5 + length) / 6)^length_penalty | over length^length_penalty"
+    )
+    early_stopping: bool = Field(
+        False, description="stop when beam_size hypotheses have ended, not when no other can win"
     )
     max_length_ratio: Annotated[float, Field(gt=0, le=100)] = Field(
         2.0, description="target tokens allowed per source token (plus 10)"

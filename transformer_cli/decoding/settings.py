@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from transformer_cli.config import DecodeConfig
 from transformer_cli.errors import UserError
@@ -12,27 +12,34 @@ _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone woul
 
 @dataclass(frozen=True)
 class DecodeSettings:
-    """Settings of a translation job; ``batch_*`` change the speed, never the result.
+    """Settings of a translation job; ``batch_*`` and ``refill`` change the speed, never the result.
 
     Attributes:
         beam_size: hypotheses kept per step; 1 is greedy search.
         n_best: translations returned per line, at most ``beam_size``.
-        length_penalty: alpha of GNMT's length normalisation; 0: none.
+        length_penalty: alpha of the length normalisation; 0: none.
         max_length_ratio: target tokens allowed per source token, plus 10.
+        length_normalization: ``gnmt``: by ((5 + length) / 6)^length_penalty; ``plain``: by length^length_penalty.
+        early_stopping: end the search of a sentence when ``beam_size`` hypotheses have ended; otherwise when no other
+            can win any more.
         min_length: target tokens before ``</s>`` is allowed.
         no_repeat_ngram: n-grams of this size may not recur; 0: they may.
-        batch_size: most sentences in a batch.
-        batch_tokens: most source tokens in a batch, padding counted (one sentence may be longer).
+        batch_size: most sentences that are translated side by side.
+        batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
+        refill: let waiting sentences take the places of finished ones.
     """
 
     beam_size: int = 5
     n_best: int = 1
     length_penalty: float = 1.0
+    length_normalization: Literal["gnmt", "plain"] = "gnmt"
+    early_stopping: bool = False
     max_length_ratio: float = 2.0
     min_length: int = 1
     no_repeat_ngram: int = 0
     batch_size: int = 64
     batch_tokens: int = 4096
+    refill: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched.
@@ -62,6 +69,8 @@ class DecodeSettings:
         return cls(
             beam_size=decode.beam_size,
             length_penalty=decode.length_penalty,
+            length_normalization=decode.length_normalization,
+            early_stopping=decode.early_stopping,
             max_length_ratio=decode.max_length_ratio,
             min_length=decode.min_length,
             no_repeat_ngram=decode.no_repeat_ngram,
@@ -82,6 +91,8 @@ class DecodeSettings:
     def describe(self) -> str:
         """Return what a score must be read with, such as ``beam 5, length penalty 1``."""
         parts = [f"beam {self.beam_size}", f"length penalty {self.length_penalty:g}"]
+        parts += ["plain length normalisation"] * (self.length_normalization == "plain")
+        parts += ["early stopping"] * self.early_stopping
         parts += [f"max length {self.max_length_ratio:g} x source + {_EXTRA_LENGTH}", f"min length {self.min_length}"]
         parts += [f"no repeated {self.no_repeat_ngram}-gram"] * bool(self.no_repeat_ngram)
         return ", ".join(parts)

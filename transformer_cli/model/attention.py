@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from transformer_cli.model.dropout import dropout as drop
 from transformer_cli.model.head_norm import HeadNorm
-from transformer_cli.model.linear import Linear, linear_together
+from transformer_cli.model.linear import Linear, linear, linear_together, product_dtype
 from transformer_cli.model.masks import causal_mask, combined_mask
 from transformer_cli.model.recompute import recomputing
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def at_least_float32(x: Tensor) -> Tensor:
     """Return x in float32 (float64 stays): sums of exponentials and variances are not safe in 16 bits."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    return x if x.dtype is torch.float32 else x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def naive_attention(
@@ -101,6 +101,26 @@ def sdpa_attention(
     return out, None  # [B, H, T, Kv]
 
 
+def cached_attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *, scale: float | None = None) -> Tensor:
+    """Compute the same for one to a few queries and keys that lie transposed, as a decoder's step has them.
+
+    For one query to each of 256 times 16 keys, torch's fused kernel takes 2.2 times as long.
+
+    Args:
+        query: ``[N, T, K]``, N sentences times heads.
+        key: ``[N, K, S]``.
+        value: ``[N, S, Kv]``.
+        bias: ``[N, T, S]``, 0 or the lowest number there is: what may not be attended to.
+        scale: factor of the scores; None: 1 / √d_k.
+
+    Returns:
+        ``[N, T, Kv]``.
+    """
+    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = torch.baddbmm(bias, query, key, alpha=scale)  # [N, T, S]
+    return torch.bmm(scores.softmax(-1), value)
+
+
 IMPLEMENTATIONS = {"naive": naive_attention, "sdpa": sdpa_attention}
 
 
@@ -147,6 +167,7 @@ class MultiHeadAttention(nn.Module):
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
         self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
+        self.d_k, self.d_v = d_k, d_v
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
@@ -193,11 +214,38 @@ class MultiHeadAttention(nn.Module):
             k, v = self.k_proj(key), self.v_proj(value)
         return self._split(k, self.k_norm), self._split(v)
 
-    def attend(self, query: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend from query ``[B, T, D]`` to projected keys and values of ``keys_values``: ``[B, T, D]``."""
-        return self._attend(
-            self._split(self.q_proj(query), self.q_norm), k, v, mask, causal=False, return_weights=False
-        )[0]
+    def fused_projections(self) -> tuple[Tensor, Tensor | None]:
+        """Return one weight ``[H * (2K + Kv), D]`` and bias for queries, keys and values; worth keeping."""
+        layers = (self.q_proj, self.k_proj, self.v_proj)
+        weight = torch.cat([layer.weight for layer in layers])
+        return weight, torch.cat([layer.bias for layer in layers]) if self.q_proj.bias is not None else None
+
+    def queries_keys_values(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Project x ``[B, T, D]`` with the fused projections to ``[B, H, T, K]`` twice and ``[B, H, T, Kv]``."""
+        widths = [layer.out_features for layer in (self.q_proj, self.k_proj, self.v_proj)]
+        q, k, v = linear(x, weight, bias).split(widths, dim=-1)
+        return self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
+
+    def queries(self, x: Tensor) -> Tensor:
+        """Project x ``[B, T, D]`` to queries ``[B, H, T, K]``."""
+        return self._split(self.q_proj(x), self.q_norm)
+
+    def attend_cached(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        """Attend from queries ``[B, H, T, K]`` to kept keys and values, and join the heads: ``[B, T, D]``.
+
+        Args:
+            queries: of ``queries`` or ``queries_keys_values``.
+            keys: transposed, ``[B, H, K, S]``.
+            values: ``[B, H, S, Kv]``.
+            bias: ``[B * H, T, S]``, added to the scores.
+        """
+        with _float32_on_cpu(queries):
+            heads = cached_attention(
+                queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), bias, scale=self.scale
+            )
+        concat = heads.view(*queries.shape[:3], -1).transpose(1, 2).flatten(2)  # [B, T, H * Kv]
+        out: Tensor = self.out_proj(concat)
+        return out
 
     def _attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, return_weights: bool
@@ -222,6 +270,12 @@ class MultiHeadAttention(nn.Module):
         if norm is not None:
             heads = norm(heads)  # before the transposition, where a head is contiguous
         return heads.transpose(1, 2)  # [B, H, T, K]
+
+
+def kept_as(weight: Tensor) -> Tensor:
+    """Return an example of the dtype and device in which this model's keys and values come out of ``_split``."""
+    empty = weight.new_empty(0)
+    return at_least_float32(empty) if weight.device.type == "cpu" else empty.to(product_dtype(empty))
 
 
 def _float32_on_cpu(x: Tensor) -> AbstractContextManager[object]:

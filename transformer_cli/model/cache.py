@@ -1,64 +1,181 @@
 """What the decoder remembers between two steps of a translation.
 
-Legend: B rows (live hypotheses), S source length, T positions decoded so far, H heads, K and Kv head widths.
+Legend: N places (a sentence each), K hypotheses of a place, S source length, H heads, dk and dv head widths, C columns:
+K for each target position.
 
 The keys and values of past target positions never change, because no position sees a later one; those of the memory
-are the same at every step. Both are kept, so a step costs one position instead of all. Which rows live on is decided
-by the search, in ``decoding/``.
+are the same at every step, and for all hypotheses of a sentence. Both are kept, so a step costs one position.
+
+A step writes its K new keys and values into the next K columns of its place and moves none: which columns a hypothesis
+descends from is said by a mask. (Copying the past of a beam's five hypotheses at every step took a quarter of the
+time.) Places are at different positions; a new sentence takes the place of a finished one. All lengths of keys are
+multiples of 16, with at least 400 numbers in a head's keys: there the products of torch's CPU kernels are equal to the
+last bit however many hidden columns follow. Who takes which place is decided in ``decoding/``.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from transformer_cli.model.attention import MultiHeadAttention
 
-class LayerCache:
-    """The keys and values of one decoder layer.
+_MULTIPLE = 16
+_FEWEST = 400  # numbers: torch multiplies smaller matrices by another kernel
 
-    Appending copies the past. Buffers that double instead cost the same for 64 rows and 30 steps (190 ms of one core
-    for a base model; without any cache 900 ms) and a tenth less only at 120 steps: not worth their bookkeeping.
-    """
 
-    def __init__(self, memory_k: Tensor, memory_v: Tensor) -> None:
-        self.memory_k = memory_k  # [B, H, S, K]
-        self.memory_v = memory_v  # [B, H, S, Kv]
-        self.k: Tensor | None = None  # [B, H, T, K]
-        self.v: Tensor | None = None  # [B, H, T, Kv]
+def padded_keys(length: int, d_head: int) -> int:
+    """Return the number of keys to attend to, of which the first ``length`` are real."""
+    least = max(length, -(-_FEWEST // d_head))
+    return -(-least // _MULTIPLE) * _MULTIPLE
 
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values ``[B, H, 1, K]`` of a new position and return those of all."""
-        self.k = k if self.k is None else torch.cat([self.k, k], dim=2)
-        self.v = v if self.v is None else torch.cat([self.v, v], dim=2)
-        return self.k, self.v  # [B, H, T, K]
+
+class AttentionCache:
+    """The keys and values that one attention sees; keys lie transposed, twice as fast for few queries."""
+
+    def __init__(self, attention: "MultiHeadAttention", n_places: int, columns: int, like: Tensor) -> None:
+        self.attention = attention
+        self.keys = like.new_zeros(n_places, attention.n_heads, attention.d_k, columns)  # [N, H, dk, C]
+        self.values = like.new_zeros(n_places, attention.n_heads, columns, attention.d_v)  # [N, H, C, dv]
+
+    @cached_property
+    def projections(self) -> tuple[Tensor, Tensor | None]:
+        """The attention's fused projections."""
+        return self.attention.fused_projections()
+
+    def write(self, places: Tensor, columns: Tensor, k: Tensor, v: Tensor) -> None:
+        """Put keys and values ``[n, H, c, dk]`` of places ``[n, 1]`` into columns ``[n, c]`` (or ``[1, c]``)."""
+        self.keys.permute(0, 3, 1, 2)[places, columns] = k.transpose(1, 2).to(self.keys.dtype)
+        self.values.transpose(1, 2)[places, columns] = v.transpose(1, 2).to(self.values.dtype)
+
+    def attend(self, queries: Tensor, bias: Tensor) -> Tensor:
+        """Attend from queries ``[N, H, K, dk]`` to as many columns as the bias ``[N * H, K, C]`` has."""
+        n_columns = bias.size(-1)
+        return self.attention.attend_cached(
+            queries, self.keys[..., :n_columns], self.values[:, :, :n_columns], bias
+        )
+
+    def clear(self, places: Tensor, columns: int) -> None:
+        """Forget what stood in the first columns: a hidden number counts for nothing, unless it is infinite."""
+        self.keys[..., :columns].index_fill_(0, places, 0.0)
+        self.values[:, :, :columns].index_fill_(0, places, 0.0)
+
+    def keep(self, places: Tensor, columns: int) -> None:
+        """Keep these places, in this order, and their first columns."""
+        self.keys = self.keys[..., :columns].index_select(0, places)
+        self.values = self.values[:, :, :columns].index_select(0, places)
+
+    def widen(self, columns: int) -> None:
+        """Make room for so many columns."""
+        more = columns - self.keys.size(-1)
+        self.keys, self.values = F.pad(self.keys, (0, more)), F.pad(self.values, (0, 0, 0, more))
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the newest position of every hypothesis stands, and what it may look at."""
+
+    positions: np.ndarray  # [N]
+    places: Tensor  # [N, 1] their numbers
+    columns: Tensor  # [N, K] of the caches of self-attention
+    own_bias: Tensor  # [N * H, K, C] added to the scores of self-attention: 0, or the lowest number there is
+    cross_bias: Tensor  # [N * H, K, S]
 
 
 class DecoderCache:
-    """The caches of all decoder layers, made by ``Transformer.start_cache``.
+    """The caches of all decoder layers, made by ``Transformer.new_cache``.
 
     Attributes:
-        layers: one cache per layer.
-        memory_mask: ``[B, 1, 1, S]``, hides the source's padding.
-        length: positions decoded so far, the same for every row.
+        own: of the masked self-attention of each layer.
+        cross: of its attention to the memory.
+        lengths: ``[N]`` positions decoded so far. On the host: asking a GPU would wait for all its work.
+        n_hypotheses: K.
     """
 
-    def __init__(self, layers: list[LayerCache], memory_mask: Tensor) -> None:
-        self.layers, self.memory_mask, self.length = layers, memory_mask, 0
-        self._sentence = torch.arange(len(memory_mask), device=memory_mask.device)  # [B]: which source a row translates
+    def __init__(self, own: list[AttentionCache], cross: list[AttentionCache], n_hypotheses: int) -> None:
+        self.own, self.cross, self.n_hypotheses = own, cross, n_hypotheses
+        n_places = len(own[0].keys)
+        self.lengths = np.zeros(n_places, dtype=np.int64)
+        self._busy = np.zeros(n_places, dtype=bool)
+        self._used = 0  # columns in which something stands
+        self._hidden = torch.finfo(own[0].keys.dtype).min
+        self._bias = self._all_hidden(n_places, n_hypotheses, own[0].keys.size(-1))  # [N, K, C]
+        self._memory_bias = self._all_hidden(n_places, 1, cross[0].keys.size(-1))  # [N, 1, S]
 
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows, in this order; rows may be dropped and repeated.
+    def admit(self, places: list[int], memory: list[tuple[Tensor, Tensor]], real: Tensor) -> None:
+        """Give n places to new sentences.
 
         Args:
-            rows: indices ``[N]`` into the present rows; afterwards there are N rows.
+            places: whose sentence is over, or that had none.
+            memory: of each layer the projected keys and values ``[m, H, S, dk]`` of the memory; rows beyond n are
+                not looked at.
+            real: boolean ``[m, S]``, False for the source's padding.
         """
-        for layer in self.layers:
-            if layer.k is not None and layer.v is not None:
-                layer.k, layer.v = layer.k.index_select(0, rows), layer.v.index_select(0, rows)
-        self._select_memory(rows)
+        n, real = len(places), real[: len(places)]
+        self.lengths[places], self._busy[places] = 0, True
+        chosen = torch.tensor(places, device=real.device)
+        columns = torch.arange(real.size(1), device=real.device)[None]  # [1, S]
+        for layer, (k, v) in zip(self.cross, memory, strict=True):
+            layer.clear(chosen, layer.keys.size(-1))
+            # A query that may see nothing averages all values: they are zero then, as in `masked_softmax`.
+            layer.write(chosen[:, None], columns, k[:n], v[:n] * real[:, None, :, None])
+        for layer in self.own:
+            layer.clear(chosen, self._used)
+        self._bias[chosen] = self._memory_bias[chosen] = self._hidden
+        self._memory_bias[chosen, 0, : real.size(1)] = self._hidden * (~real).to(self._memory_bias.dtype)
 
-    def _select_memory(self, rows: Tensor) -> None:
-        sentence = self._sentence[rows]
-        if torch.equal(sentence, self._sentence):
-            return  # hypotheses of one sentence changed places, as in a beam: what they look at did not
-        self._sentence, self.memory_mask = sentence, self.memory_mask[rows]
-        for layer in self.layers:
-            layer.memory_k, layer.memory_v = layer.memory_k[rows], layer.memory_v[rows]
+    def release(self, places: list[int]) -> None:
+        """Let places rest until new sentences take them: they go on being computed, but need no room."""
+        self.lengths[places], self._busy[places] = 0, False
+
+    def keep(self, places: list[int]) -> None:
+        """Keep these places, in this order."""
+        chosen = torch.tensor(places, device=self._bias.device)
+        for layer in self.own:
+            layer.keep(chosen, self._used)
+        for layer in self.cross:
+            layer.keep(chosen, layer.keys.size(-1))
+        self._bias, self._memory_bias = self._bias[chosen, :, : self._used], self._memory_bias[chosen]
+        self.lengths, self._busy = self.lengths[places], self._busy[places]
+
+    def start_step(self, parents: Tensor) -> "Step":
+        """Let every hypothesis descend from a parent, and open its next column.
+
+        Args:
+            parents: ``[N, K]`` the hypothesis, of those before, which each one continues.
+        """
+        n, width = self.n_hypotheses, self._narrowest
+        self._used = used = padded_keys((int(self.lengths.max()) + 1) * n, width)
+        if used > self._bias.size(-1):
+            self._widen(padded_keys(2 * used, width))
+        positions = self.lengths
+        first = torch.from_numpy(positions * n).to(parents.device, non_blocking=True)[:, None]  # [N, 1]
+        columns = first + torch.arange(n, device=parents.device)  # [N, K]
+        places = torch.arange(len(positions), device=parents.device)[:, None]  # [N, 1]
+        if n > 1:
+            self._bias[..., :used] = self._bias[..., :used].gather(1, parents[..., None].expand(-1, -1, used))
+        self._bias.scatter_(2, columns[..., None], 0.0)
+        self.lengths = positions + self._busy
+        own, cross = self._bias[..., :used], self._memory_bias.expand(-1, n, -1)
+        return Step(positions, places, columns, self._for_each_head(own), self._for_each_head(cross))
+
+    @property
+    def _narrowest(self) -> int:
+        return min(self.own[0].keys.size(2), self.own[0].values.size(3))
+
+    def _widen(self, columns: int) -> None:
+        self._bias = F.pad(self._bias, (0, columns - self._bias.size(-1)), value=self._hidden)
+        for layer in self.own:
+            layer.widen(columns)
+
+    def _all_hidden(self, *shape: int) -> Tensor:
+        return self.own[0].keys.new_full(shape, self._hidden)
+
+    def _for_each_head(self, bias: Tensor) -> Tensor:
+        """Repeat a bias ``[N, K, C]`` for every head: ``[N * H, K, C]``."""
+        return bias[:, None].expand(-1, self.own[0].keys.size(1), -1, -1).flatten(0, 1)

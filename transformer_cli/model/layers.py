@@ -17,7 +17,7 @@ from transformer_cli.model.linear import Linear
 
 if TYPE_CHECKING:
     from transformer_cli.config import Implementation, ModelConfig
-    from transformer_cli.model.cache import LayerCache
+    from transformer_cli.model.cache import AttentionCache, Step
 
 
 class LayerNorm(nn.LayerNorm):
@@ -125,18 +125,16 @@ class DecoderLayer(nn.Module):
         x = self.feed_forward_residual(x, self.feed_forward)
         return x
 
-    def step(self, x: Tensor, cache: "LayerCache", memory_mask: Tensor | None) -> Tensor:
-        """Return x ``[B, 1, D]`` after the layer, for the one position that follows those in the cache.
-
-        The newest query may see every key of the past, so its self-attention needs no mask.
-        """
+    def step(self, x: Tensor, own: "AttentionCache", cross: "AttentionCache", step: "Step") -> Tensor:
+        """Return x ``[N, K, D]`` after the layer, for the one position that follows those in the caches."""
 
         def self_attention(x: Tensor) -> Tensor:
-            k, v = cache.append(*self.self_attn.keys_values(x, x))
-            return self.self_attn.attend(x, k, v)
+            q, k, v = self.self_attn.queries_keys_values(x, *own.projections)
+            own.write(step.places, step.columns, k, v)
+            return own.attend(q, step.own_bias)
 
         def cross_attention(x: Tensor) -> Tensor:
-            return self.cross_attn.attend(x, cache.memory_k, cache.memory_v, memory_mask)
+            return cross.attend(self.cross_attn.queries(x), step.cross_bias)
 
         x = self.self_attn_residual(x, self_attention)
         x = self.cross_attn_residual(x, cross_attention)

@@ -8,6 +8,7 @@ to the embeddings. Sinusoids reach any length, learned positions end at the leng
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -36,14 +37,14 @@ class SinusoidalPositions(nn.Module):
         # Not a buffer: nothing to save, and moving the model to another dtype must round afresh, not round the rounded.
         self._table = torch.empty(0, d_model)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Add the encodings of positions ``start``, ``start + 1``, … to x ``[B, T, D]``."""
-        end = start + x.size(1)
+    def forward(self, x: Tensor, at: np.ndarray | None = None) -> Tensor:
+        """Add the encodings of positions 0, 1, … to x ``[B, T, D]``, or those of one position ``[B]`` to each row."""
+        end = x.size(1) if at is None else int(at.max()) + 1
         table = self._table  # read once: another thread may put a shorter one in its place
         if len(table) < end or table.dtype != x.dtype or table.device != x.device:
             size = 2 ** math.ceil(math.log2(max(end, 128)))
             self._table = table = sinusoidal_table(size, x.size(2)).to(x)
-        return x + table[start:end]  # [B, T, D]
+        return x + _rows(table, end, at)  # [B, T, D]
 
 
 class LearnedPositions(nn.Module):
@@ -53,15 +54,20 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.table = nn.Embedding(max_length, d_model)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Add the vectors of positions ``start``, ``start + 1``, … to x ``[B, T, D]``.
+    def forward(self, x: Tensor, at: np.ndarray | None = None) -> Tensor:
+        """Add the vectors of positions 0, 1, … to x ``[B, T, D]``, or that of one position ``[B]`` to each row.
 
         Raises:
             ValueError: a position lies beyond ``max_length``.
         """
-        end, limit = start + x.size(1), self.table.num_embeddings
+        end, limit = x.size(1) if at is None else int(at.max()) + 1, self.table.num_embeddings
         if end > limit:
             raise ValueError(
                 f"learned positions end at {limit} tokens, got a sequence of {end}: cut it, or use sinusoidal"
             )
-        return x + self.table.weight[start:end]  # [B, T, D]
+        return x + _rows(self.table.weight, end, at)  # [B, T, D]
+
+
+def _rows(table: Tensor, end: int, at: np.ndarray | None) -> Tensor:
+    """Return the first rows ``[T, D]``, or one for each sentence ``[B, 1, D]``; ``at`` is on the host, as in a cache."""
+    return table[:end] if at is None else table[torch.from_numpy(at).to(table.device)][:, None]

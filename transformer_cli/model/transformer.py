@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.model.attention import MultiHeadAttention, at_least_float32, recorded_weights
-from transformer_cli.model.cache import DecoderCache, LayerCache
+from transformer_cli.model.attention import MultiHeadAttention, at_least_float32, kept_as, recorded_weights
+from transformer_cli.model.cache import AttentionCache, DecoderCache, Step
 from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
@@ -26,6 +27,9 @@ from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
+
+
+_FIRST_COLUMNS = 32  # positions for which a cache has room at first
 
 
 class Embedding(nn.Module):
@@ -40,7 +44,7 @@ class Embedding(nn.Module):
         self.word_dropout = config.word_dropout
         self.scale = math.sqrt(config.d_model)
 
-    def forward(self, ids: Tensor, start: int = 0, kept: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, at: np.ndarray | None = None, kept: Tensor | None = None) -> Tensor:
         """Embed token ids.
 
         Word dropout zeroes the embedding of a whole token and scales the others by 1 / (1 - p) (Gal & Ghahramani 2016;
@@ -48,7 +52,7 @@ class Embedding(nn.Module):
 
         Args:
             ids: token ids ``[B, T]``.
-            start: position of the first of them.
+            at: position ``[B]`` of each row, whose T is 1 or one token of T hypotheses; None: 0, 1, …
             kept: boolean ``[B, T]``; where False the embedding is zero and only the position is left.
 
         Returns:
@@ -59,7 +63,7 @@ class Embedding(nn.Module):
             x = x * dropout(x.new_ones(*ids.shape, 1), self.word_dropout)
         if kept is not None:
             x = x * kept[..., None]
-        y: Tensor = self.dropout(self.positions(x, start))
+        y: Tensor = self.dropout(self.positions(x, at))
         return y
 
 
@@ -98,10 +102,10 @@ class Decoder(nn.Module):
         out: Tensor = self.norm(x)
         return out
 
-    def step(self, x: Tensor, cache: DecoderCache) -> Tensor:
-        """Return the hidden state ``[B, 1, D]`` of one further embedded token x ``[B, 1, D]``."""
-        for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            x = layer.step(x, layer_cache, cache.memory_mask)
+    def step(self, x: Tensor, cache: DecoderCache, step: Step) -> Tensor:
+        """Return the hidden states ``[N, K, D]`` of one further embedded token x ``[N, K, D]`` of each hypothesis."""
+        for layer, own, cross in zip(self.layers, cache.own, cache.cross, strict=True):
+            x = layer.step(x, own, cross, step)
         out: Tensor = self.norm(x)
         return out
 
@@ -181,30 +185,41 @@ class Transformer(nn.Module):
         """Return the logits ``[..., V]`` of hidden states ``[..., D]``, in float32 (float64 stays)."""
         return at_least_float32(self.output(hidden))
 
-    def start_cache(self, memory: Tensor, src: Tensor) -> DecoderCache:
-        """Prepare a translation step by step: the memory's keys and values are computed here, once.
+    def new_cache(self, n_places: int, n_hypotheses: int, src_length: int) -> DecoderCache:
+        """Prepare a translation step by step.
 
         Args:
-            memory: the encoder's output ``[B, S, D]``.
-            src: source ids ``[B, S]``.
+            n_places: N sentences that are translated side by side.
+            n_hypotheses: K hypotheses of each.
+            src_length: longest source S that will come.
         """
-        layers = [LayerCache(*layer.cross_attn.keys_values(memory, memory)) for layer in self.decoder.layers]
-        return DecoderCache(layers, padding_mask(src, self.pad_id))
+        layers, like = self.decoder.layers, kept_as(self.output.weight)
+        own = [AttentionCache(layer.self_attn, n_places, _FIRST_COLUMNS * n_hypotheses, like) for layer in layers]
+        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like) for layer in layers]
+        return DecoderCache(own, cross, n_hypotheses)
 
-    def decode_step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Return hidden states ``[B, D]`` for the next position and append it to the cache.
+    def admit(self, cache: DecoderCache, places: list[int], src: Tensor) -> None:
+        """Let sources ``[m, S]`` take places in a cache; their memory is computed and projected here, once.
 
-        Rows are independent of each other: a row is a function of its own tokens, its source and the padded source
-        length alone. Only the last bits may differ between batch sizes, because matrix products do.
+        There may be more rows than places: they only fill up the matrices.
+        """
+        memory = self.encode(src)
+        projected = [layer.cross_attn.keys_values(memory, memory) for layer in self.decoder.layers]
+        cache.admit(places, projected, src != self.pad_id)
+
+    def decode_step(self, tokens: Tensor, parents: Tensor, cache: DecoderCache) -> Tensor:
+        """Return hidden states ``[N, K, D]`` for the next position of each hypothesis and append it to the cache.
+
+        Places are independent of each other. Only the last bits may differ between numbers of places, because matrix
+        products do.
 
         Args:
-            tokens: newest target ids ``[B]``; BOS at the first step.
-            cache: of ``start_cache``, changed in place.
+            tokens: newest target ids ``[N, K]``; BOS at a sentence's first step.
+            parents: ``[N, K]`` the hypothesis, of those before, that each one continues.
+            cache: of ``new_cache``, changed in place.
         """
-        x = self.tgt_embedding(tokens[:, None], cache.length)  # [B, 1, D]
-        hidden = self.decoder.step(x, cache)  # [B, 1, D]
-        cache.length += 1
-        return hidden[:, 0]  # [B, D]
+        step = cache.start_step(parents)
+        return self.decoder.step(self.tgt_embedding(tokens, step.positions), cache, step)
 
     @torch.no_grad()
     def attention_maps(self, src: Tensor, tgt_in: Tensor) -> dict[str, list[Tensor]]:
