@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_cli.model.attention import MultiHeadAttention, masked_softmax, naive_attention, sdpa_attention
+from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.kernels import masked_softmax, naive_attention, sdpa_attention
 from transformer_cli.model.masks import causal_mask
 
 BOTH = pytest.mark.parametrize("attention", [naive_attention, sdpa_attention])

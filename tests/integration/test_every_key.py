@@ -187,6 +187,7 @@ def make_given_runs(folder: Path) -> None:
 
 TAUGHT = ["train.teachers=[{folder}/parent/run]", "train.distill=0.5"]
 SELDOM = ["train.validate_every=99", "train.save_every=99"]
+ENDING = ["decode.max_length_ratio=4", "train.max_steps=40", "train.lr=0.03", *SELDOM]  # of their own will
 NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
@@ -278,8 +279,10 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("train.init_from", "{folder}/parent/run", weights, []),
     ("decode.beam_size", "5", translation, []),
     ("decode.length_penalty", "0", translation, []),
+    ("decode.length_normalization", "plain", translation, ["decode.length_penalty=2"]),
+    ("decode.early_stopping", "true", translation, ["decode.length_penalty=4", *ENDING]),
     ("decode.max_length_ratio", "0.5", translation, []),
-    ("decode.min_length", "40", translation, ["decode.max_length_ratio=4", "train.max_steps=40", "train.lr=0.03", *SELDOM]),
+    ("decode.min_length", "40", translation, ENDING),
     ("decode.no_repeat_ngram", "2", translation, []),
 ]  # fmt: skip
 

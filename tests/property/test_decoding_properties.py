@@ -6,11 +6,13 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from decoding_rig import config, sentences, tokenizer, transformer, translator, uncached_steps
+from decoding_rig import UncachedSteps, config, run_sentences, sentences, tokenizer, transformer, translator
 
 from transformer_cli.config import Config
-from transformer_cli.decoding.batch_decoder import ModelSteps, canonical_length
-from transformer_cli.decoding.search import beam_search
+from transformer_cli.decoding.beam import BeamSearch
+from transformer_cli.decoding.model_steps import ModelSteps, canonical_places, room_for_keys
+from transformer_cli.decoding.search import search
+from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.runtime import Runtime
@@ -24,10 +26,12 @@ def model_config(**changes: object) -> Config:
     return config(model=shape | changes)
 
 
-def in_batches(translator: Translator, lines: list[str], batch_size: int, beam_size: int) -> dict[str, Translation]:
+def in_batches(
+    translator: Translator, lines: list[str], batch_size: int, beam_size: int, *, refill: bool = True
+) -> dict[str, Translation]:
     """Translate distinct lines, shuffled, in batches and windows of the given size."""
     shuffled = random.Random(batch_size).sample(lines, len(lines))
-    settings = DecodeSettings(beam_size=beam_size, max_length_ratio=0.4, batch_size=batch_size)
+    settings = DecodeSettings(beam_size=beam_size, max_length_ratio=0.4, batch_size=batch_size, refill=refill)
     found = translator.stream(shuffled, settings, window=max(3 * batch_size, 20))
     return {translation.source: translation for translation in found}
 
@@ -49,17 +53,17 @@ def assert_invariant(how: Config, weights: float, lines: list[str], beam_size: i
     assert len({translation.text for translation in expected.values()}) > len(lines) // (
         20 if weights > FRESH else 1000
     )
-    for batch_size, n_threads in [(1, 1), (2, 1), (5, 1), (50, 1), (2, 2), (50, 2)]:
+    for batch_size, n_threads, refill in [(1, 1, True), (5, 1, True), (50, 1, False), (50, 1, True), (50, 2, True)]:
         some = lines[:: -(-len(lines) // sample)] if batch_size < 5 or n_threads > 1 else lines
         with threads(n_threads):
-            found = in_batches(subject, some, batch_size, beam_size)
+            found = in_batches(subject, some, batch_size, beam_size, refill=refill)
         assert found == {line: expected[line] for line in some}, (batch_size, n_threads)
 
 
 @pytest.mark.parametrize("weights", [FRESH, PRONOUNCED])
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_line_does_not_depend_on_its_batch(weights: float, beam_size: int) -> None:
-    """Equal results for batches of 1, 2, 5, 7 and 50, shuffled, on one thread and two."""
+    """Equal results for batches of 1, 5, 7 and 50, shuffled, refilled or not, on one thread and two."""
     assert_invariant(model_config(), weights, sentences(60, seed=7, longest=8), beam_size, sample=10)
 
 
@@ -87,15 +91,14 @@ def test_no_line_of_a_thousand_depends_on_its_batch(weights: float, beam_size: i
 def test_the_cache_changes_nothing(beam_size: int, norm_placement: str) -> None:
     model = transformer(config(model={"norm_placement": norm_placement}), weights=2.5)
     sources = [[*ids, 3] for ids in tokenizer().encode_src(sentences(9, seed=9, longest=10))]
-    length = max(canonical_length(len(source), None) for source in sources)
-    src = torch.tensor([[*source, *[0] * (length - len(source))] for source in sources])
-    caps, settings = [20] * len(sources), DecodeSettings(beam_size=beam_size, n_best=beam_size)
+    asked = [Sentence(source, cap=20) for source in sources]
+    settings = DecodeSettings(beam_size=beam_size, n_best=beam_size)
+    n_places, room = canonical_places(5, beam_size), room_for_keys(model, 48)
     with torch.inference_mode():
-        cached = ModelSteps(model, src, len(src), Runtime.resolve("cpu"))
-        with_cache = beam_search(cached.step, cached.reorder, caps, settings)
-        step, reorder = uncached_steps(model, src)
-        without = beam_search(step, reorder, caps, settings)
+        steps = ModelSteps(model, n_places, beam_size, room, Runtime.resolve("cpu"))
+        with_cache = search(steps, BeamSearch(n_places, 20, settings), asked, n_places)
+        without = run_sentences(UncachedSteps(model), asked, settings)
     for ours, theirs in zip(with_cache, without, strict=True):
         assert [h.tokens for h in ours[:beam_size]] == [h.tokens for h in theirs[:beam_size]]
-        assert [h.score for h in ours[:beam_size]] == pytest.approx([h.score for h in theirs[:beam_size]], abs=1e-3)
+        assert [h.score for h in ours[:beam_size]] == pytest.approx([h.score for h in theirs[:beam_size]], abs=1e-5)
     assert len({tuple(h[0].tokens) for h in with_cache}) > 4

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from model_rig import sentences, tiny_model
 from torch import Tensor, nn
 
-from transformer_cli.model.attention import naive_attention, sdpa_attention
+from transformer_cli.model.kernels import naive_attention, sdpa_attention
 from transformer_cli.model.masks import padding_mask
 from transformer_cli.model.transformer import Transformer
 
@@ -92,20 +92,28 @@ def test_a_batch_is_its_sentences_one_by_one(kind: dict, seed: int, shapes: list
 @KINDS
 @few
 @given(seed=seeds, data=st.data())
-def test_cached_decoding_with_any_selection_equals_uncached(kind: dict, seed: int, data: st.DataObject) -> None:
+def test_cached_decoding_with_any_parents_and_places_equals_uncached(
+    kind: dict, seed: int, data: st.DataObject
+) -> None:
     model, src = tiny_model(**kind), sentences(3, 5, seed=seed)
     src[0, 2:] = 0
-    rows = torch.arange(3)
-    cache, past = model.start_cache(model.encode(src), src), torch.empty(3, 0, dtype=torch.long)
+    n_hypotheses = data.draw(st.integers(1, 3), label="hypotheses")
+    cache = model.new_cache(3, n_hypotheses, 5)
+    model.admit(cache, [0, 1, 2], src)
+    past = torch.empty(3, n_hypotheses, 0, dtype=torch.long)
+    one = st.lists(st.integers(0, n_hypotheses - 1), min_size=n_hypotheses, max_size=n_hypotheses)
     for step in range(4):
-        tokens = sentences(len(rows), 1, seed=seed + step)
-        past = torch.cat([past, tokens], dim=1)
-        hidden = model.decode_step(tokens[:, 0], cache)
-        expected = model.decode(past, model.encode(src[rows]), src[rows])[:, -1]
-        torch.testing.assert_close(hidden, expected, rtol=0, atol=1e-10)
-        chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=5), label="rows")
-        cache.select(torch.tensor(chosen))
-        rows, past = rows[chosen], past[chosen]
+        drawn = data.draw(st.lists(one, min_size=len(src), max_size=len(src)), label="parents")
+        parents = torch.tensor(drawn)
+        tokens = sentences(len(src), n_hypotheses, seed=seed + step)
+        past = torch.cat([past.gather(1, parents[..., None].expand_as(past)), tokens[..., None]], dim=2)
+        hidden = model.decode_step(tokens, parents, cache)
+        wide = src.repeat_interleave(n_hypotheses, 0)
+        expected = model.decode(past.flatten(0, 1), model.encode(wide), wide)[:, -1]
+        torch.testing.assert_close(hidden.flatten(0, 1), expected, rtol=0, atol=1e-10)
+        kept = data.draw(st.lists(st.integers(0, len(src) - 1), min_size=1, unique=True), label="places")
+        cache.keep(kept)
+        src, past = src[kept], past[kept]
 
 
 @BOTH

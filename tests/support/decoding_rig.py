@@ -3,6 +3,7 @@
 import functools
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,9 +12,12 @@ from torch import Tensor
 from transformer_cli.checkpoint import build_model
 from transformer_cli.config import Config, TokenizerConfig
 from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
-from transformer_cli.decoding.pool import Finished, length_penalty
+from transformer_cli.decoding.beam import BeamSearch
+from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.ranking import STEPS_PER_NAT
-from transformer_cli.decoding.search import Reorder, Step
+from transformer_cli.decoding.sampling import Sampling
+from transformer_cli.decoding.search import SteppedModel, search
+from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.model.transformer import Transformer
@@ -23,12 +27,15 @@ N_SPECIAL = 4
 
 
 class TableModel:
-    """Random log-probabilities that are a function of sentence and prefix; keeps the prefix of every row."""
+    """Random log-probabilities that are a function of sentence and prefix; keeps the prefix of every hypothesis.
 
-    def __init__(self, seed: int, n_sentences: int, vocab_size: int, scale: float = 1.0) -> None:
+    A sentence's first source id says which row of the table it is.
+    """
+
+    def __init__(self, seed: int, vocab_size: int, scale: float = 1.0) -> None:
         self.seed, self.vocab_size, self.scale = seed, vocab_size, scale
-        self.rows: list[tuple[int, ...]] = [(sentence,) for sentence in range(n_sentences)]  # sentence, <s>, tokens
-        self.rows_per_step: list[int] = []
+        self.places: dict[int, list[tuple[int, ...]]] = {}  # of each busy place, of each hypothesis: sentence, <s>, ...
+        self.busy_per_step: list[int] = []
         self._known: dict[tuple[int, ...], Tensor] = {}
 
     def log_probs(self, row: tuple[int, ...]) -> Tensor:
@@ -37,14 +44,44 @@ class TableModel:
             self._known[row] = torch.tensor(draws, dtype=torch.float32).log_softmax(-1)
         return self._known[row].clone()
 
-    def step(self, tokens: Tensor) -> Tensor:
-        assert len(tokens) == len(self.rows)
-        self.rows_per_step.append(len(tokens))
-        self.rows = [(*row, token) for row, token in zip(self.rows, tokens.tolist(), strict=True)]
-        return torch.stack([self.log_probs(row) for row in self.rows])
+    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+        for place, sentence in zip(places, sentences, strict=True):
+            self.places[place] = [(sentence.ids[0],)]
 
-    def reorder(self, rows: Tensor) -> None:
-        self.rows = [self.rows[row] for row in rows.tolist()]
+    def release(self, places: list[int]) -> None:
+        for place in places:
+            del self.places[place]
+
+    def keep(self, places: list[int]) -> None:
+        self.places = {new: self.places[old] for new, old in enumerate(places) if old in self.places}
+
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        self.busy_per_step.append(len(self.places))
+        log_probs = torch.zeros(*tokens.shape, self.vocab_size)
+        for place, rows in self.places.items():
+            first = len(rows) == 1
+            pairs = zip(parents[place].tolist(), tokens[place].tolist(), strict=True)
+            grown = [(*rows[0 if first else parent], token) for parent, token in pairs]
+            log_probs[place] = torch.stack([self.log_probs(row) for row in grown])
+            self.places[place] = grown
+        return log_probs.flatten(0, 1)
+
+
+def run_search(
+    model: SteppedModel, caps: Sequence[int], how: DecodeSettings, n_places: int | None = None, **changes: object
+) -> list[list[Finished]]:
+    """Search sentences 0, 1, ... of a table with these caps."""
+    asked = [Sentence([number], number=(number, 0), cap=cap) for number, cap in enumerate(caps)]
+    return run_sentences(model, [replace(sentence, **changes) for sentence in asked], how, n_places)  # type: ignore[arg-type]
+
+
+def run_sentences(
+    model: SteppedModel, sentences: Sequence[Sentence], how: DecodeSettings, n_places: int | None = None
+) -> list[list[Finished]]:
+    n_places = n_places or max(1, len(sentences))
+    longest = max((sentence.cap for sentence in sentences), default=1)
+    chooser = (Sampling if how.sampling else BeamSearch)(n_places, longest, how)
+    return search(model, chooser, sentences, n_places, refill=how.refill)
 
 
 def grid(log_prob: float) -> float:
@@ -74,7 +111,7 @@ def exhaustive(model: TableModel, sentence: int, cap: int, how: DecodeSettings) 
         words = [w for w in range(N_SPECIAL, model.vocab_size) if w not in forbidden(tokens, how.no_repeat_ngram)]
         if at_cap or len(tokens) >= how.min_length:
             capped = at_cap and any(log_probs[word] > log_probs[EOS] for word in words)
-            score = (total + log_probs[EOS]) / length_penalty(length, how.length_penalty)
+            score = (total + log_probs[EOS]) / length_norm(length, how)
             yield Finished(score, list(tokens), capped)
         for word in [] if at_cap else words:
             yield from walk((*tokens, word), total + log_probs[word])
@@ -162,18 +199,33 @@ def translator(model: Transformer, how: Config) -> Translator:
     return Translator(model, tokenizer(), how, Runtime.resolve("cpu"))
 
 
-def uncached_steps(model: Transformer, src: Tensor) -> tuple[Step, Reorder]:
-    """Return the callbacks of a search over sources ``[B, S]`` that decodes the whole prefix afresh at each step."""
-    memory = model.encode(src)
-    rows, prefixes = torch.arange(len(src)), torch.empty(len(src), 0, dtype=torch.long)
+class UncachedSteps:
+    """A model that decodes the whole prefix afresh at each step."""
 
-    def step(tokens: Tensor) -> Tensor:
-        nonlocal prefixes
-        prefixes = torch.cat([prefixes, tokens[:, None]], dim=1)
-        return model.project(model.decode(prefixes, memory[rows], src[rows])[:, -1]).log_softmax(-1)
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        self.src: dict[int, Tensor] = {}
+        self.prefixes: dict[int, list[list[int]]] = {}
 
-    def reorder(chosen: Tensor) -> None:
-        nonlocal rows, prefixes
-        rows, prefixes = rows[chosen], prefixes[chosen]
+    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+        for place, sentence in zip(places, sentences, strict=True):
+            self.src[place], self.prefixes[place] = torch.tensor([sentence.ids]), [[]]
 
-    return step, reorder
+    def release(self, places: list[int]) -> None:
+        for place in places:
+            del self.src[place], self.prefixes[place]
+
+    def keep(self, places: list[int]) -> None:
+        self.src = {new: self.src[old] for new, old in enumerate(places) if old in self.src}
+        self.prefixes = {new: self.prefixes[old] for new, old in enumerate(places) if old in self.prefixes}
+
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        out = torch.zeros(*tokens.shape, self.model.output.out_features)
+        for place, src in self.src.items():
+            before = self.prefixes[place]
+            pairs = zip(parents[place].tolist(), tokens[place].tolist(), strict=True)
+            self.prefixes[place] = now = [[*before[parent if len(before) > 1 else 0], token] for parent, token in pairs]
+            wide = src.expand(len(now), -1)
+            hidden = self.model.decode(torch.tensor(now), self.model.encode(wide), wide)[:, -1]
+            out[place] = self.model.project(hidden).log_softmax(-1)
+        return out.flatten(0, 1)

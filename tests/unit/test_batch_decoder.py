@@ -4,41 +4,44 @@ from decoding_rig import config, transformer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.batch_decoder import BatchDecoder, canonical_length, canonical_rows, length_batches
+from transformer_cli.decoding.batch_decoder import BatchDecoder, length_groups
+from transformer_cli.decoding.model_steps import canonical_length, canonical_places
+from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
 
 
 def test_canonical_length() -> None:
-    assert [canonical_length(n, None) for n in (1, 8, 16, 17, 24, 25)] == [16, 16, 16, 24, 24, 32]
-    assert [canonical_length(n, 30) for n in (1, 24, 25, 30)] == [16, 24, 30, 30]
+    assert [canonical_length(n, None) for n in (1, 8, 16, 17, 32, 33)] == [16, 16, 16, 32, 32, 48]
+    assert [canonical_length(n, 30) for n in (1, 16, 17, 30)] == [16, 16, 30, 30]
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_canonical_rows(n: int, width: int) -> None:
-    rows = canonical_rows(n, width)
-    assert rows >= n
-    assert rows * width % 8 == 0
-    assert rows * width >= 16
-    assert not any(m * width % 8 == 0 and m * width >= 16 for m in range(n, rows))
+def test_canonical_places(n: int, width: int) -> None:
+    places = canonical_places(n, width)
+    assert places >= n
+    assert places * width % 8 == 0
+    assert places * width >= 16
+    assert not any(m * width % 8 == 0 and m * width >= 16 for m in range(n, places))
 
 
-@given(st.lists(st.sampled_from([16, 24, 32, 800]), max_size=40), st.integers(1, 9), st.integers(1, 200))
-def test_batches_hold_every_sentence_once_and_one_length(
+@given(st.lists(st.sampled_from([16, 32, 48, 800]), max_size=40), st.integers(1, 9), st.integers(1, 200))
+def test_groups_hold_every_sentence_once_within_the_budget(
     lengths: list[int], batch_size: int, batch_tokens: int
 ) -> None:
-    batches = length_batches(lengths, batch_size, batch_tokens)
-    assert sorted(number for batch in batches for number in batch) == list(range(len(lengths)))
-    for batch in batches:
-        assert len({lengths[number] for number in batch}) == 1
-        assert len(batch) <= batch_size
-        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= batch_tokens
+    groups = length_groups(lengths, batch_size, batch_tokens)
+    assert sorted(number for group, _ in groups for number in group) == list(range(len(lengths)))
+    for group, n_places in groups:
+        longest = max(lengths[number] for number in group)
+        assert lengths[group[0]] == longest
+        assert n_places == max(1, min(batch_size, batch_tokens // longest))
+        assert len({lengths[number] for number in group[n_places:]}) <= 1
 
 
-def test_batches_are_as_full_as_allowed() -> None:
-    assert [len(batch) for batch in length_batches([16] * 10, 4, 1000)] == [4, 4, 2]
-    assert [len(batch) for batch in length_batches([16] * 10, 64, 16 * 6)] == [6, 4]
+def test_a_few_long_sentences_share_places_with_shorter_ones() -> None:
+    assert length_groups([16] * 10, 4, 1000) == [(list(range(10)), 4)]
+    assert length_groups([16, 48, 16, 16], 3, 1000) == [([1, 0, 2], 3), ([3], 3)]
 
 
 def test_a_wide_model_is_searched_on_one_thread_and_the_threads_come_back() -> None:
@@ -48,7 +51,7 @@ def test_a_wide_model_is_searched_on_one_thread_and_the_threads_come_back() -> N
         model.encoder.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
         before = torch.get_num_threads()
         torch.set_num_threads(2)
-        BatchDecoder(model, Runtime.resolve("cpu")).search([[5, 3]], DecodeSettings(beam_size=1))
+        BatchDecoder(model, Runtime.resolve("cpu")).search([Sentence([5, 3])], DecodeSettings(beam_size=1))
         assert torch.get_num_threads() == 2
         torch.set_num_threads(before)
     assert seen == [2, 1]
@@ -66,6 +69,10 @@ def test_a_wide_model_is_searched_on_one_thread_and_the_threads_come_back() -> N
         {"length_penalty": -0.1},
         {"max_length_ratio": 0.0},
         {"no_repeat_ngram": -2},
+        {"temperature": 0.0},
+        {"top_k": -1},
+        {"top_p": 0.0},
+        {"seed": -1},
     ],
 )
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:

@@ -5,6 +5,7 @@ import torch
 from model_rig import sentences, tiny_model
 from torch import Tensor
 
+from transformer_cli.model.cache import padded_keys
 from transformer_cli.model.transformer import Transformer
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -24,8 +25,12 @@ def padded_source() -> Tensor:
 
 
 def stepwise(model: Transformer, src: Tensor, tgt: Tensor) -> Tensor:
-    cache = model.start_cache(model.encode(src), src)
-    return torch.stack([model.project(model.decode_step(tokens, cache)) for tokens in tgt.T], dim=1)  # [B, T, V]
+    n = len(src)
+    cache = model.new_cache(n, 1, src.size(1))
+    model.admit(cache, list(range(n)), src)
+    alone = torch.zeros(n, 1, dtype=torch.long)
+    steps = [model.decode_step(tokens[:, None], alone, cache)[:, 0] for tokens in tgt.T]
+    return torch.stack([model.project(hidden) for hidden in steps], dim=1)  # [B, T, V]
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -42,49 +47,81 @@ def test_batch_of_one_and_target_of_one() -> None:
     torch.testing.assert_close(stepwise(model, src, tgt), model(src, tgt), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("rows", [[2, 0, 3, 1], [1], [0, 0, 3, 3, 3, 1], [0, 1, 2, 3]])
+@pytest.mark.parametrize("n_hypotheses", [2, 5])
 @torch.no_grad()
-def test_select_reorders_drops_and_repeats_rows(rows: list[int]) -> None:
-    model, src, tgt = tiny_model(), padded_source(), sentences(4, 3, seed=1)
-    cache = model.start_cache(model.encode(src), src)
+def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypotheses: int) -> None:
+    model, src, rng = tiny_model(positions="sinusoidal"), padded_source(), torch.Generator().manual_seed(3)
+    cache = model.new_cache(4, n_hypotheses, 6)
+    model.admit(cache, [0, 1, 2, 3], src)
+    prefixes = torch.empty(4, n_hypotheses, 0, dtype=torch.long)
+    for step in range(45):  # past the room of the beginning
+        parents = torch.randint(n_hypotheses, (4, n_hypotheses), generator=rng)
+        tokens = sentences(4, n_hypotheses, seed=step)
+        prefixes = torch.cat([prefixes.gather(1, parents[..., None].expand_as(prefixes)), tokens[..., None]], dim=2)
+        hidden = model.decode_step(tokens, parents, cache)
+    wide = src.repeat_interleave(n_hypotheses, 0)
+    expected = model.decode(prefixes.flatten(0, 1), model.encode(wide), wide)[:, -1]
+    torch.testing.assert_close(hidden.flatten(0, 1), expected, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_a_new_sentence_takes_a_place_while_the_others_go_on() -> None:
+    model, src, late = tiny_model(), padded_source(), sentences(2, 9, seed=4)
+    tgt, alone = sentences(4, 9, seed=1), torch.zeros(4, 1, dtype=torch.long)
+    cache = model.new_cache(4, 1, 9)
+    model.admit(cache, [0, 1, 2, 3], src)
+    for tokens in tgt[:, :4].T:
+        model.decode_step(tokens[:, None], alone, cache)
+    cache.release([1, 3])
+    model.decode_step(tgt[:, 4:5], alone, cache)  # released places rest
+    model.admit(cache, [3, 1], late)
+    new = sentences(4, 3, seed=2)
+    for step in range(3):
+        tokens = tgt[:, 5 + step].clone()
+        tokens[[3, 1]] = new[[0, 1], step]
+        hidden = model.decode_step(tokens[:, None], alone, cache)[:, 0]
+    going_on = model.decode(tgt[[0, 2], :8], model.encode(src[[0, 2]]), src[[0, 2]])[:, -1]
+    torch.testing.assert_close(hidden[[0, 2]], going_on, rtol=0, atol=1e-10)
+    taken = model.decode(new[:2], model.encode(late), late)[:, -1]
+    torch.testing.assert_close(hidden[[3, 1]], taken, rtol=0, atol=1e-10)
+    cache.keep([3, 0])
+    hidden = model.decode_step(torch.tensor([[7], [8]]), alone[:2], cache)[:, 0]
+    more = model.decode(torch.cat([new[:1], torch.tensor([[7]])], dim=1), model.encode(late[:1]), late[:1])[:, -1]
+    torch.testing.assert_close(hidden[:1], more, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_what_a_broken_sentence_left_behind_harms_nobody() -> None:
+    model, src, tgt, alone = tiny_model(), padded_source(), sentences(4, 6, seed=1), torch.zeros(4, 1, dtype=torch.long)
+    cache = model.new_cache(4, 1, 6)
+    model.admit(cache, [0, 1, 2, 3], src)
+    for layer in cache.own:
+        layer.keys[:, :, :, :8] = float("nan")
+        layer.values[:, :, :8] = float("inf")
+    cache.start_step(alone)  # so that the columns count as used
+    model.admit(cache, [0, 1, 2, 3], src)
     for tokens in tgt.T:
-        model.decode_step(tokens, cache)
-    cache.select(torch.tensor(rows))
-    follow = sentences(len(rows), 1, seed=2)
-    hidden = model.decode_step(follow[:, 0], cache)
-    expected = model.decode(torch.cat([tgt[rows], follow], dim=1), model.encode(src[rows]), src[rows])[:, -1]
-    torch.testing.assert_close(hidden, expected, rtol=0, atol=1e-10)
-    assert cache.length == 4
+        hidden = model.decode_step(tokens[:, None], alone, cache)
+    assert hidden.isfinite().all()
 
 
 @torch.no_grad()
-def test_select_before_the_first_step_widens_to_a_beam() -> None:
-    model, src, beam = tiny_model(), padded_source(), 3
-    cache = model.start_cache(model.encode(src), src)
-    cache.select(torch.arange(4).repeat_interleave(beam))
-    tokens = sentences(12, 1, seed=1)
-    wide = src.repeat_interleave(beam, 0)
-    expected = model.decode(tokens, model.encode(wide), wide)[:, 0]
-    torch.testing.assert_close(model.decode_step(tokens[:, 0], cache), expected, rtol=0, atol=1e-10)
-
-
-@torch.no_grad()
-def test_memory_is_projected_once_and_copied_only_when_sentences_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, src = tiny_model(), padded_source()
-    calls = []
+def test_a_step_computes_one_position_and_the_memory_is_projected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, src, calls = tiny_model(), padded_source(), []
     for layer in model.decoder.layers:
         project = layer.cross_attn.keys_values
         monkeypatch.setattr(layer.cross_attn, "keys_values", lambda *args, p=project: calls.append(1) or p(*args))
-    cache = model.start_cache(model.encode(src), src)
-    cache.select(torch.tensor([0, 0, 1, 1]))
-    before = cache.layers[0].memory_k
-    for tokens in sentences(4, 3, seed=1).T:
-        model.decode_step(tokens, cache)
-        cache.select(torch.tensor([1, 0, 3, 2]))  # within the sentences
-    assert len(calls) == len(model.decoder.layers)
-    assert cache.layers[0].memory_k is before
-    cache.select(torch.tensor([2, 3, 0, 1]))
-    assert torch.equal(cache.layers[0].memory_k, before[[2, 3, 0, 1]])
+        layer.feed_forward.register_forward_hook(lambda _, args, __: rows.append(args[0].shape[:2].numel()))
+    rows: list[int] = []
+    stepwise(model, src, sentences(4, 7, seed=1))
+    n_layers = len(model.decoder.layers)
+    assert len(calls) == n_layers
+    assert rows == [4] * n_layers * 7
+
+
+@pytest.mark.parametrize(("length", "d_head", "expected"), [(1, 32, 16), (17, 32, 32), (1, 16, 32), (33, 8, 64)])
+def test_padded_keys(length: int, d_head: int, expected: int) -> None:
+    assert padded_keys(length, d_head) == expected
 
 
 @torch.no_grad()

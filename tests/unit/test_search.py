@@ -1,13 +1,15 @@
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
-from decoding_rig import N_SPECIAL, TableModel, settings
+from decoding_rig import N_SPECIAL, TableModel, run_search, run_sentences, settings
 from torch import Tensor
 
 from transformer_cli.data.tokenizer import EOS
-from transformer_cli.decoding.pool import Finished, Pool, length_penalty
-from transformer_cli.decoding.search import beam_search
+from transformer_cli.decoding.pool import Finished, Pool, length_norm
+from transformer_cli.decoding.sentence import Sentence
 
 A, B, C = 4, 5, 6
 
@@ -21,16 +23,22 @@ class Chain:
             self.table[last, list(row)] = torch.tensor(list(row.values()))
         self.n_steps = 0
 
-    def step(self, tokens: Tensor) -> Tensor:
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         self.n_steps += 1
-        return self.table.log()[tokens]
+        return self.table.log()[tokens.flatten()]
 
-    def reorder(self, rows: Tensor) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+        pass
+
+    def release(self, places: list[int]) -> None:
+        pass
+
+    def keep(self, places: list[int]) -> None:
         pass
 
 
-def search(model: Chain | TableModel, caps: list[int], **changes: float) -> list[list[Finished]]:
-    return beam_search(model.step, model.reorder, caps, settings(**changes))
+def search(model: Chain | TableModel, caps: list[int], **changes: object) -> list[list[Finished]]:
+    return run_search(model, caps, settings(**changes))
 
 
 def test_a_beam_finds_what_greedy_search_walks_past() -> None:
@@ -42,9 +50,10 @@ def test_a_beam_finds_what_greedy_search_walks_past() -> None:
 
 
 def test_length_penalty_is_the_formula_and_favours_longer_sentences() -> None:
-    assert length_penalty(7, 0.0) == 1
-    assert length_penalty(1, 1.0) == 1  # (5 + 1) / 6
-    assert length_penalty(13, 2.0) == 9
+    assert length_norm(7, settings(length_penalty=0.0)) == 1
+    assert length_norm(1, settings(length_penalty=1.0)) == 1  # (5 + 1) / 6
+    assert length_norm(13, settings(length_penalty=2.0)) == 9
+    assert length_norm(9, settings(length_penalty=0.5, length_normalization="plain")) == 3
     model = Chain({2: {EOS: 0.5, A: 0.5}, A: {B: 0.8, EOS: 0.2}, B: {EOS: 0.9, C: 0.1}})
     assert search(model, [9], beam_size=3, length_penalty=0.0)[0][0].tokens == []
     (found,) = search(model, [9], beam_size=3, length_penalty=2.0)
@@ -87,23 +96,23 @@ def test_no_repeat_ngram() -> None:
 def test_special_tokens_are_never_generated(beam_size: int) -> None:
     loud = torch.full((8,), -5.0)
     loud[:3] = 0.0
-    found = beam_search(
-        lambda tokens: loud.expand(len(tokens), 8).clone(), lambda rows: None, [6, 9], settings(beam_size=beam_size)
-    )
+    model = Chain({}, vocab_size=8)
+    model.table[:] = loud.exp()
+    found = search(model, [6, 9], beam_size=beam_size)
     assert all(token >= N_SPECIAL for hypotheses in found for h in hypotheses for token in h.tokens)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_n_best_are_sorted_and_all_different(alpha: float) -> None:
-    for hypotheses in search(TableModel(3, 6, 40), [12] * 6, beam_size=5, n_best=5, length_penalty=alpha):
+    for hypotheses in search(TableModel(3, 40), [12] * 6, beam_size=5, n_best=5, length_penalty=alpha):
         assert len(hypotheses) >= 5
         assert len({tuple(h.tokens) for h in hypotheses}) == len(hypotheses)
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
 
 
 def test_asking_for_more_translations_never_changes_the_best() -> None:
-    best = [h[0] for h in search(TableModel(5, 8, 30, 2.0), [15] * 8, beam_size=4, n_best=1)]
-    assert best == [h[0] for h in search(TableModel(5, 8, 30, 2.0), [15] * 8, beam_size=4, n_best=4)]
+    best = [h[0] for h in search(TableModel(5, 30, 2.0), [15] * 8, beam_size=4, n_best=1)]
+    assert best == [h[0] for h in search(TableModel(5, 30, 2.0), [15] * 8, beam_size=4, n_best=4)]
 
 
 def test_equally_good_tokens_are_taken_by_their_id() -> None:
@@ -118,28 +127,82 @@ def test_equally_good_tokens_are_taken_by_their_id() -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_finished_sentences_leave_the_batch(beam_size: int) -> None:
-    model = TableModel(1, 40, 20, 3.0)
-    search(model, [3] * 20 + [30] * 20, beam_size=beam_size)
-    rows = model.rows_per_step
-    assert rows[0] == 40
-    assert rows[4] <= 20 * beam_size
-    assert sorted(rows[1:], reverse=True) == rows[1:]
+def test_finished_sentences_leave_and_waiting_ones_take_their_places(beam_size: int) -> None:
+    caps = [3] * 20 + [30] * 20
+    model = TableModel(1, 20, 3.0)
+    search(model, caps, beam_size=beam_size)
+    assert model.busy_per_step[0] == 40
+    assert model.busy_per_step[3] <= 20
+    refilled, not_refilled = TableModel(1, 20, 3.0), TableModel(1, 20, 3.0)
+    full = run_search(refilled, caps, settings(beam_size=beam_size), n_places=8)
+    assert full == run_search(not_refilled, caps, settings(beam_size=beam_size, refill=False), n_places=8)
+    assert full == run_search(TableModel(1, 20, 3.0), caps, settings(beam_size=beam_size))
+    assert max(refilled.busy_per_step) == 8
+    assert len(refilled.busy_per_step) < len(not_refilled.busy_per_step)
 
 
-def test_neighbours_do_not_matter() -> None:
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_neighbours_do_not_matter(beam_size: int) -> None:
     caps = [5, 17, 9, 3, 12]
-    together = search(TableModel(2, 5, 60), caps, beam_size=4)
-    model = TableModel(2, 5, 60)
-    model.rows = model.rows[3:4]
-    assert beam_search(model.step, model.reorder, caps[3:4], settings(beam_size=4)) == together[3:4]
+    how = settings(beam_size=beam_size, no_repeat_ngram=2)
+    together = run_search(TableModel(2, 60), caps, how)
+    alone = Sentence([3], number=(3, 0), cap=caps[3])
+    assert run_sentences(TableModel(2, 60), [alone], how) == together[3:4]
+    assert run_search(TableModel(2, 60), caps, how, n_places=2) == together
 
 
-@pytest.mark.parametrize("value", [float("nan"), -torch.inf])
+@pytest.mark.parametrize("value", [float("nan"), 0.0])
 def test_a_broken_model_ends_the_search(value: float) -> None:
-    step = lambda tokens: torch.full((len(tokens), 9), value)  # noqa: E731
-    for beam_size in (1, 3):
-        assert beam_search(step, lambda rows: None, [7, 7], settings(beam_size=beam_size)) == [[], []]
+    for changes in ({"beam_size": 1}, {"beam_size": 3}, {"sampling": True}):
+        model = Chain({}, vocab_size=9)
+        model.table[:] = value
+        assert search(model, [7, 7], **changes) == [[], []]
+
+
+def test_plain_normalisation_divides_by_the_length() -> None:
+    model = Chain({2: {EOS: 0.5, A: 0.5}, A: {B: 0.8, EOS: 0.2}, B: {EOS: 0.9, C: 0.1}})
+    (found,) = search(model, [9], beam_size=3, length_normalization="plain")
+    assert found[0].tokens == [A, B]
+    assert found[0].score == pytest.approx(math.log(0.5 * 0.8 * 0.9) / 3, abs=1e-6)
+
+
+def test_early_stopping_ends_when_the_beam_is_full_of_finished_ones() -> None:
+    model = TableModel(4, 12, 1.0)
+    best, early = (search(model, [25], beam_size=3, early_stopping=stop)[0] for stop in (False, True))
+    steps = [len(finished.log_probs) for finished in early]
+    assert max(steps) <= max(len(finished.log_probs) for finished in best)
+    late = Chain({2: {EOS: 0.3, A: 0.7}, A: {A: 0.9, EOS: 0.1}})
+    assert search(late, [40], beam_size=2, early_stopping=True)[0][0].tokens == []
+    assert late.n_steps == 2
+    assert len(search(late, [40], beam_size=2)[0][0].tokens) > 0
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_log_probs_of_the_tokens_add_up_to_the_score(beam_size: int) -> None:
+    model = TableModel(6, 30)
+    for number, found in enumerate(search(model, [12] * 5, beam_size=beam_size, n_best=beam_size)):
+        for finished in found:
+            row, expected = (number, 2), []
+            for token in [*finished.tokens, EOS]:
+                expected.append(float(model.log_probs(row)[token]))
+                row = (*row, token)
+            assert finished.log_probs == pytest.approx(expected, abs=1e-6)
+            assert finished.score == pytest.approx(sum(expected) / length_norm(len(expected), settings()), abs=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{"beam_size": 1}, {"beam_size": 4, "n_best": 4}, {"sampling": True}])
+def test_every_translation_starts_with_its_prefix(changes: dict[str, object]) -> None:
+    how = settings(**changes)
+    sentences = [Sentence([n], number=(n, 0), prefix=prefix, cap=8) for n, prefix in enumerate([[], [9], [5, 5, 7]])]
+    found = run_sentences(TableModel(7, 14), sentences, how, n_places=2)
+    for sentence, hypotheses in zip(sentences, found, strict=True):
+        assert hypotheses
+        assert all(h.tokens[: len(sentence.prefix)] == list(sentence.prefix) for h in hypotheses)
+    free = run_sentences(TableModel(7, 14), [replace(sentence, prefix=()) for sentence in sentences], how)
+    assert found[0] == free[0]
+    continued = free[1][0].tokens[:3]
+    again = run_sentences(TableModel(7, 14), [replace(sentences[1], prefix=continued)], settings())
+    assert again[0][0].tokens[:3] == continued
 
 
 def test_no_sentences_no_steps() -> None:
@@ -150,6 +213,6 @@ def test_a_pool_keeps_the_best_and_knows_what_is_to_beat() -> None:
     pool = Pool(settings(beam_size=2, n_best=2))
     assert pool.to_beat == -math.inf
     for score in (-3.0, -1.0, -2.0, -5.0, -4.0, -2.0):
-        pool.add(Finished(score, [int(-score)], False))
+        pool.add(Finished(score, [int(-score)], False), score)
     assert [h.score for h in pool.best] == [-1.0, -2.0, -2.0, -3.0]
     assert pool.to_beat == -2.0

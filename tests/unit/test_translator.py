@@ -9,6 +9,7 @@ from decoding_rig import config, sentences, tokenizer, transformer, translator
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import RunError, UserError
@@ -98,9 +99,9 @@ def test_a_long_line_is_translated_in_pieces(small: Translator) -> None:
 def test_pieces_are_those_of_cutting_and_join_in_order(small: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[int]] = []
 
-    def echo(self: BatchDecoder, sources: list[list[int]], settings: DecodeSettings) -> list[list[Finished]]:
-        seen.extend(sources)
-        return [[Finished(-1.0 - n, source[:-1], n == 1)] for n, source in enumerate(sources)]
+    def echo(self: BatchDecoder, asked: list[Sentence], settings: DecodeSettings) -> list[list[Finished]]:
+        seen.extend(list(sentence.ids) for sentence in asked)
+        return [[Finished(-1.0 - n, list(sentence.ids[:-1]), n == 1)] for n, sentence in enumerate(asked)]
 
     monkeypatch.setattr(BatchDecoder, "search", echo)
     line = " ".join(f"{word} {word}." for word in sentences(1, seed=3, longest=1)[0].split() * 40)

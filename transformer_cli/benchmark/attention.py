@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer_cli.errors import UserError
-from transformer_cli.model.attention import naive_attention, sdpa_attention
+from transformer_cli.model.kernels import naive_attention, sdpa_attention
 
 Kernel = Literal["naive", "sdpa", "flash"]
 Pass = Literal["forward", "forward+backward"]

@@ -3,7 +3,9 @@
 Sentences of similar length share a cache, long ones first. ``search.py`` is the loop, ``model_steps.py`` the model.
 """
 
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -17,6 +19,7 @@ from transformer_cli.decoding.model_steps import (
     room_for_keys,
 )
 from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.search import search
 from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
@@ -42,7 +45,7 @@ def length_groups(lengths: Sequence[int], batch_size: int, batch_tokens: int) ->
     groups: list[tuple[list[int], int]] = []
     for number in order:
         group, n_places = groups[-1] if groups else ([], 0)
-        if len(group) >= n_places and (not group or lengths[group[-1]] != lengths[number]):
+        if len(group) >= n_places and (not group or lengths[group[0]] != lengths[number]):
             group, n_places = [], max(1, min(batch_size, batch_tokens // lengths[number]))
             groups.append((group, n_places))
         group.append(number)
@@ -55,38 +58,37 @@ class BatchDecoder:
     def __init__(self, model: Transformer, runtime: Runtime) -> None:
         self._model, self._runtime = model, runtime
 
-    def search(self, sources: Sequence[Sequence[int]], settings: DecodeSettings) -> list[list[Finished]]:
-        """Return the finished hypotheses of each source, best first.
+    def search(self, sentences: Sequence[Sentence], settings: DecodeSettings) -> list[list[Finished]]:
+        """Return the finished hypotheses of each sentence, best first.
 
         The model is left in the mode (training or not) and the random generators in the state in which they were.
 
         Args:
-            sources: source ids, ``</s>`` at the end, none longer than the model's positions.
+            sentences: none longer than the model's positions.
             settings: how to search, and how many sentences may be side by side.
         """
-        limit = self._model.max_length
-        lengths = [canonical_length(len(source), limit) for source in sources]
-        found: list[list[Finished]] = [[] for _ in sources]
+        sentences = [replace(sentence, cap=self._cap(sentence, settings)) for sentence in sentences]
+        lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]
+        found: list[list[Finished]] = [[] for _ in sentences]
         with evaluating(self._model), torch.inference_mode(), canonical_threads(self._model, self._runtime):
             for numbers, n_places in length_groups(lengths, settings.batch_size, settings.batch_tokens):
-                sentences = [Sentence(sources[number], self._cap(sources[number], settings)) for number in numbers]
                 room = room_for_keys(self._model, lengths[numbers[0]])
-                for number, result in zip(numbers, self._search(sentences, n_places, room, settings), strict=True):
+                group = [sentences[number] for number in numbers]
+                for number, result in zip(numbers, self._search(group, n_places, room, settings), strict=True):
                     found[number] = result
         return found
 
-    def _cap(self, source: Sequence[int], settings: DecodeSettings) -> int:
-        cap = settings.max_length(len(source))
+    def _cap(self, sentence: Sentence, settings: DecodeSettings) -> int:
+        cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)
         return cap if self._model.max_length is None else min(cap, self._model.max_length)
 
     def _search(
         self, sentences: list[Sentence], n_places: int, room: int, settings: DecodeSettings
     ) -> list[list[Finished]]:
-        width = settings.beam_size
+        width, device = settings.beam_size, self._runtime.device
         n_places = canonical_places(min(n_places, len(sentences)), width)
         steps = ModelSteps(self._model, n_places, width, room, self._runtime)
         longest = max(sentence.cap for sentence in sentences)
-        beam = BeamSearch(n_places, longest, settings, self._runtime.device)
-        return search(
-            steps, beam, sentences, n_places, refill=settings.refill, usable_places=lambda n: canonical_places(n, width)
-        )
+        chooser = (Sampling if settings.sampling else BeamSearch)(n_places, longest, settings, device)
+        usable = functools.partial(canonical_places, width=width)
+        return search(steps, chooser, sentences, n_places, refill=settings.refill, usable_places=usable)

@@ -2,12 +2,12 @@
 
 Legend: N places (a sentence each), K live hypotheses of a place, V vocabulary.
 
-A hypothesis ends with ``</s>``; its score is log P(y|x) over a normalisation of its length (``pool.py``). Each step keeps
-the K best continuations; a hypothesis may end where its ``</s>`` is at least as probable as the K-th of them. A sentence
-is searched until no live hypothesis can win: the score of one is at most log P(so far) / norm(longest allowed). So a beam
-as wide as all live prefixes is exhaustive search. ``early_stopping`` ends it when K hypotheses have ended. With a beam
-of one there is nothing to compare, and the first ``</s>`` ends the search: greedy search. At the longest length allowed
-only ``</s>`` may follow, even if ``min_length`` forbids it.
+A hypothesis ends with ``</s>``; its score is log P(y|x) over a normalisation of its length (``pool.py``). Each step
+keeps the K best continuations; a hypothesis may end where its ``</s>`` is at least as probable as the K-th of them. A
+sentence is searched until no live hypothesis can win: the score of one is at most log P(so far) / norm(longest
+allowed). So a beam as wide as all live prefixes is exhaustive search. ``early_stopping`` ends it when K hypotheses have
+ended. With a beam of one there is nothing to compare, and the first ``</s>`` ends the search: greedy search. At the
+longest length allowed only ``</s>`` may follow, even if ``min_length`` forbids it.
 
 How equals are ordered is in ``ranking.py``.
 """

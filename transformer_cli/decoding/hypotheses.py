@@ -33,7 +33,8 @@ class Hypotheses:
         """Make room for hypotheses of at most ``longest`` tokens."""
         self._settings = settings
         self.n_hypotheses = n_hypotheses
-        self.lengths, self.caps, self.shortest = torch.zeros(3, n_places, dtype=torch.long, device=device)
+        self.lengths = torch.zeros(n_places, dtype=torch.long, device=device)
+        self.caps, self.shortest = self.lengths.clone(), self.lengths.clone()
         self.busy = torch.zeros(n_places, dtype=torch.bool, device=device)
         self.newest = torch.full((n_places, n_hypotheses), BOS, device=device)
         self.parents = torch.arange(n_hypotheses, device=device).repeat(n_places, 1)

@@ -50,9 +50,7 @@ def canonical_places(n: int, width: int = 1) -> int:
 class ModelSteps:
     """A model with its cache."""
 
-    def __init__(
-        self, model: Transformer, n_places: int, n_hypotheses: int, src_length: int, runtime: Runtime
-    ) -> None:
+    def __init__(self, model: Transformer, n_places: int, n_hypotheses: int, src_length: int, runtime: Runtime) -> None:
         """Make room for ``n_places`` (canonical) sources of at most ``src_length`` tokens, padding counted."""
         self._model, self._runtime = model, runtime
         with runtime.autocast():

@@ -3,8 +3,8 @@
 Legend: N places (a sentence each), K hypotheses of a place, V vocabulary.
 
 The loop knows neither how a model computes (``model_steps.py``) nor how hypotheses are chosen (``beam.py``,
-``sampling.py``). Waiting sentences take the places of finished ones, so that the steps stay full; when none wait, places
-are given up. Both cost about a step, so they happen when an eighth of the places is free.
+``sampling.py``). Waiting sentences take the places of finished ones, so that the steps stay full; when none wait,
+places are given up. Both cost about a step, so they happen when an eighth of the places is free.
 """
 
 from collections import deque
@@ -103,7 +103,8 @@ def search(
         elif not waiting and len(free) * _SHARE >= len(at):
             kept = _kept(at, usable_places)
             if len(kept) < len(at):
-                model.keep(kept), chooser.keep(kept)
+                model.keep(kept)
+                chooser.keep(kept)
                 at = [at[place] for place in kept]
         over = chooser.advance(model.step(chooser.newest, chooser.parents))
         for place, result in over.items():

@@ -10,12 +10,13 @@ class Sentence:
 
     Attributes:
         ids: source ids, ``</s>`` at the end.
-        cap: longest translation, with ``</s>``.
-        number: its place in the input, which seeds its samples: so they do not depend on its batch.
+        number: its line in the input and its piece of that line; they seed its samples, which so do not depend on its
+            batch.
         prefix: target ids with which every translation starts.
+        cap: longest translation, with ``</s>``; set by the decoder, which knows its limits.
     """
 
     ids: Sequence[int]
-    cap: int
-    number: int = 0
+    number: tuple[int, int] = (0, 0)
     prefix: Sequence[int] = ()
+    cap: int = 0

@@ -24,6 +24,11 @@ class DecodeSettings:
             can win any more.
         min_length: target tokens before ``</s>`` is allowed.
         no_repeat_ngram: n-grams of this size may not recur; 0: they may.
+        sampling: draw ``beam_size`` translations instead of searching the best ones.
+        temperature: of the probabilities that are drawn from; below 1 the probable gets more probable.
+        top_k: draw from so many most probable tokens; 0: from all.
+        top_p: draw from the least set of tokens that holds this probability; 1: from all.
+        seed: with a line's number, decides what is drawn for it.
         batch_size: most sentences that are translated side by side.
         batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
         refill: let waiting sentences take the places of finished ones.
@@ -37,6 +42,11 @@ class DecodeSettings:
     max_length_ratio: float = 2.0
     min_length: int = 1
     no_repeat_ngram: int = 0
+    sampling: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
     batch_size: int = 64
     batch_tokens: int = 4096
     refill: bool = True
@@ -53,6 +63,10 @@ class DecodeSettings:
             self._check(name, getattr(self, name) >= 1, "a whole number from 1")
         for name in ("min_length", "no_repeat_ngram"):
             self._check(name, getattr(self, name) >= 0, "a whole number from 0")
+        for name in ("top_k", "seed"):
+            self._check(name, 0 <= getattr(self, name) < 2**63, "a whole number from 0")
+        self._check("temperature", 0.01 <= self.temperature <= 100, "a number from 0.01 to 100")
+        self._check("top_p", 0 < self.top_p <= 1, "a number above 0, at most 1")
         self._check("length_penalty", 0 <= self.length_penalty <= 100, "a number from 0 to 100")
         self._check("max_length_ratio", 0 < self.max_length_ratio <= 100, "a number above 0, at most 100")
         if self.n_best > self.beam_size:

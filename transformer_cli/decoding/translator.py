@@ -16,6 +16,7 @@ from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pieces import cut, join
 from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
@@ -123,14 +124,26 @@ class Translator:
             settings: how to search.
             window: lines read before the first of them is answered; 1 answers line by line.
         """
-        iterator = iter(lines)
+        iterator, first = iter(lines), 0
         while part := list(islice(iterator, window)):
-            yield from self.translate_window(part, settings)
+            yield from self.translate_window(part, settings, first)
+            first += len(part)
 
-    def translate_window(self, lines: Sequence[str], settings: DecodeSettings) -> list[Translation]:
-        """Translate lines that are all there already; the building block of ``stream``."""
+    def translate_window(self, lines: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Translation]:
+        """Translate lines that are all there already; the building block of ``stream``.
+
+        Args:
+            lines: without line ends.
+            settings: how to search.
+            first: number of the first of them in the input, from 0: samples depend on it.
+        """
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
-        found = iter(self._decoder.search([piece for line in pieces for piece in line], settings))
+        sentences = [
+            Sentence(ids, number=(first + number, part))
+            for number, line in enumerate(pieces)
+            for part, ids in enumerate(line)
+        ]
+        found = iter(self._decoder.search(sentences, settings))
         return [
             self._translation(line, list(islice(found, len(parts))), settings.n_best)
             for line, parts in zip(lines, pieces, strict=True)

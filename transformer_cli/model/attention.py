@@ -1,127 +1,26 @@
-"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2).
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
 Legend: B batch, S source (key) length, T target (query) length, D d_model, H heads, K head width of queries and keys
 (the paper's d_k), Kv head width of values (d_v).
 
-Two implementations with one signature: ``naive`` is the paper's equation, and returns the weights; ``sdpa`` calls
-torch's fused kernels. Masks are boolean, True = may attend (``masks.py``). A query that may attend to nothing gets a
-zero vector. What wraps attention (residual, norm, dropout of its output) is in ``layers.py``.
+Attention itself, between the projections, is in ``kernels.py``; what wraps this module (residual, norm, dropout of its
+output) is in ``layers.py``.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_cli.model.dropout import dropout as drop
 from transformer_cli.model.head_norm import HeadNorm
+from transformer_cli.model.kernels import IMPLEMENTATIONS, at_least_float32, cached_attention
 from transformer_cli.model.linear import Linear, linear, linear_together, product_dtype
-from transformer_cli.model.masks import causal_mask, combined_mask
 from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
-
-
-def at_least_float32(x: Tensor) -> Tensor:
-    """Return x in float32 (float64 stays): sums of exponentials and variances are not safe in 16 bits."""
-    return x if x.dtype is torch.float32 else x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def naive_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    *,
-    causal: bool = False,
-    dropout: float = 0.0,
-    scale: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Compute attention by its equation.
-
-    Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V  (Vaswani et al. 2017, eq. 1).
-
-    Args:
-        query: ``[B, H, T, K]``.
-        key: ``[B, H, S, K]``.
-        value: ``[B, H, S, Kv]``.
-        mask: boolean, True = may attend, broadcastable to ``[B, H, T, S]``; None allows everything.
-        causal: besides, hide what comes after each query (the queries are the last T positions).
-        dropout: probability of dropping a weight; the caller passes 0 in evaluation.
-        scale: factor of the scores; None: 1 / √d_k.
-
-    Returns:
-        The output ``[B, H, T, Kv]`` and the weights ``[B, H, T, S]`` before dropout,
-        in float32 whatever the dtype of the rest (float64 stays).
-    """
-    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
-    scores = at_least_float32(query @ key.transpose(-2, -1)) * scale  # [B, H, T, S]
-    if causal:
-        mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
-    weights = masked_softmax(scores, mask)  # [B, H, T, S]
-    return drop(weights, dropout).to(value.dtype) @ value, weights  # [B, H, T, Kv]
-
-
-def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the keys that the mask allows; a row without any is zero, not NaN.
-
-    The lowest finite number instead of -inf keeps such a row, and its gradient, finite; zeroing the weights afterwards
-    changes no other row, because there exp(lowest - maximum) is exactly 0 already.
-    """
-    if mask is None:
-        return scores.softmax(-1)
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
-
-
-def sdpa_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    *,
-    causal: bool = False,
-    dropout: float = 0.0,
-    scale: float | None = None,
-) -> tuple[Tensor, None]:
-    """Compute the same as ``naive_attention`` with torch's fused kernels, which keep no weights.
-
-    ``is_causal`` serves only the plain square case: with a mask beside it, torch's math kernel raises, and with T ≠ S
-    it counts from the first position. Both other cases get a written-out mask.
-    """
-    square = causal and mask is None and query.size(-2) == key.size(-2)
-    if causal and not square:
-        mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
-    out = F.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=square, scale=scale)
-    return out, None  # [B, H, T, Kv]
-
-
-def cached_attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *, scale: float | None = None) -> Tensor:
-    """Compute the same for one to a few queries and keys that lie transposed, as a decoder's step has them.
-
-    For one query to each of 256 times 16 keys, torch's fused kernel takes 2.2 times as long.
-
-    Args:
-        query: ``[N, T, K]``, N sentences times heads.
-        key: ``[N, K, S]``.
-        value: ``[N, S, Kv]``.
-        bias: ``[N, T, S]``, 0 or the lowest number there is: what may not be attended to.
-        scale: factor of the scores; None: 1 / √d_k.
-
-    Returns:
-        ``[N, T, Kv]``.
-    """
-    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
-    scores = torch.baddbmm(bias, query, key, alpha=scale)  # [N, T, S]
-    return torch.bmm(scores.softmax(-1), value)
-
-
-IMPLEMENTATIONS = {"naive": naive_attention, "sdpa": sdpa_attention}
 
 
 class MultiHeadAttention(nn.Module):
@@ -223,7 +122,7 @@ class MultiHeadAttention(nn.Module):
     def queries_keys_values(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Project x ``[B, T, D]`` with the fused projections to ``[B, H, T, K]`` twice and ``[B, H, T, Kv]``."""
         widths = [layer.out_features for layer in (self.q_proj, self.k_proj, self.v_proj)]
-        q, k, v = linear(x, weight, bias).split(widths, dim=-1)
+        q, k, v = torch.split(linear(x, weight, bias), widths, dim=-1)
         return self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
 
     def queries(self, x: Tensor) -> Tensor:

@@ -56,9 +56,7 @@ class AttentionCache:
     def attend(self, queries: Tensor, bias: Tensor) -> Tensor:
         """Attend from queries ``[N, H, K, dk]`` to as many columns as the bias ``[N * H, K, C]`` has."""
         n_columns = bias.size(-1)
-        return self.attention.attend_cached(
-            queries, self.keys[..., :n_columns], self.values[:, :, :n_columns], bias
-        )
+        return self.attention.attend_cached(queries, self.keys[..., :n_columns], self.values[:, :, :n_columns], bias)
 
     def clear(self, places: Tensor, columns: int) -> None:
         """Forget what stood in the first columns: a hidden number counts for nothing, unless it is infinite."""
@@ -150,7 +148,8 @@ class DecoderCache:
             parents: ``[N, K]`` the hypothesis, of those before, which each one continues.
         """
         n, width = self.n_hypotheses, self._narrowest
-        self._used = used = padded_keys((int(self.lengths.max()) + 1) * n, width)
+        used = padded_keys((int(self.lengths.max()) + 1) * n, width)
+        self._used = max(self._used, used)
         if used > self._bias.size(-1):
             self._widen(padded_keys(2 * used, width))
         positions = self.lengths

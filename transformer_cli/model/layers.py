@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_cli.model.attention import MultiHeadAttention, at_least_float32
+from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.linear import Linear
 
 if TYPE_CHECKING:

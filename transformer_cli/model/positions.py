@@ -69,5 +69,5 @@ class LearnedPositions(nn.Module):
 
 
 def _rows(table: Tensor, end: int, at: np.ndarray | None) -> Tensor:
-    """Return the first rows ``[T, D]``, or one for each sentence ``[B, 1, D]``; ``at`` is on the host, as in a cache."""
+    """Return the first rows ``[T, D]``, or one for each sentence ``[B, 1, D]``; ``at`` is on the host."""
     return table[:end] if at is None else table[torch.from_numpy(at).to(table.device)][:, None]

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.model.attention import MultiHeadAttention, at_least_float32, kept_as, recorded_weights
+from transformer_cli.model.attention import MultiHeadAttention, kept_as, recorded_weights
 from transformer_cli.model.cache import AttentionCache, DecoderCache, Step
 from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
+from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from transformer_cli.model.attention import at_least_float32
+from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.linear import filled_rows, product_dtype
 
 #: Elements of a chunk's logits. Each chunk adds to the gradient of the whole matrix, so there should be few of them.
