@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,9 +41,10 @@ def test_a_change_of_dtype_rounds_afresh() -> None:
 
 
 @pytest.mark.parametrize("positions", [SinusoidalPositions(6), LearnedPositions(10, 6)])
-def test_start_continues_the_sequence(positions: torch.nn.Module) -> None:
+def test_each_row_may_have_a_position_of_its_own(positions: torch.nn.Module) -> None:
     x = torch.randn(2, 7, 6)
-    assert torch.equal(positions(x)[:, 4:], positions(x[:, 4:], 4))
+    alone = positions(x[:, [4, 2]].diagonal(dim1=0, dim2=1).T[:, None], np.array([4, 2]))
+    assert torch.equal(alone[:, 0], torch.stack([positions(x)[0, 4], positions(x)[1, 2]]))
 
 
 def test_sinusoids_add_no_parameter_and_nothing_to_save() -> None:
@@ -56,9 +58,9 @@ def test_sinusoids_need_an_even_width() -> None:
         SinusoidalPositions(5)
 
 
-@pytest.mark.parametrize(("start", "length"), [(0, 5), (4, 1)])
-def test_learned_positions_end_with_a_clear_error(start: int, length: int) -> None:
+@pytest.mark.parametrize(("at", "length"), [(None, 5), (np.array([4]), 1)])
+def test_learned_positions_end_with_a_clear_error(at: np.ndarray | None, length: int) -> None:
     positions = LearnedPositions(4, 6)
     positions(torch.zeros(1, 4, 6))
     with pytest.raises(ValueError, match="end at 4 tokens, got a sequence of 5"):
-        positions(torch.zeros(1, length, 6), start)
+        positions(torch.zeros(1, length, 6), at)
