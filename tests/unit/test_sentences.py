@@ -53,7 +53,7 @@ def test_what_makes_sentencex_panic_is_kept_from_it(lang: str, capfd: pytest.Cap
 
 def test_a_panic_or_a_lost_character_leaves_the_rule_of_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sentencex = pytest.importorskip("sentencex")
-    PanicException = type("PanicException", (BaseException,), {})  # noqa: N806
+    PanicException = type("PanicException", (BaseException,), {})
 
     def panic(*_: str) -> None:
         raise PanicException
@@ -109,7 +109,7 @@ def test_a_place_is_where_a_sentence_ends(line: str, lang: str) -> None:
     ],
 )
 def test_whole_sentences_are_packed(limit: int, expected: list[str]) -> None:
-    pieces = "▁Dr . ▁A ▁b . ▁C . ▁D ▁e ▁f ▁g .".split()
+    pieces = ["▁Dr", ".", "▁A", "▁b", ".", "▁C", ".", "▁D", "▁e", "▁f", "▁g", "."]
     line = "Dr. A b. C. D e f g."
     ranges = cut(pieces, limit, places(pieces, line, [8, 11, 20]))
     assert [" ".join(pieces[start:end]) for start, end in ranges] == expected

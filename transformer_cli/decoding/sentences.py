@@ -13,7 +13,7 @@ _WIDE_SPACES = dict.fromkeys((code for code in range(0x80, 0x3001) if chr(code).
 
 
 def sentence_rule() -> str:
-    """Return what decides where sentences end, as a result must be read with it: ``sentencex 1.0.32`` or ``built in``."""
+    """Return what decides where sentences end: ``sentencex`` and its version, or ``built in``."""
     try:
         return f"sentencex {version('sentencex')}"
     except PackageNotFoundError:
