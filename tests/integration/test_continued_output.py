@@ -88,7 +88,7 @@ def test_a_killed_job_is_continued_to_the_same_bytes(
     killed(tmp_path / "io", out, "--run", run, *options)
     assert not out.exists()
     with (tmp_path / f"{name}.part").open("ab") as part:
-        part.write(b"a line that is to")  # what a kill in the middle of a write leaves
+        part.write(b"a line that is to" * 1000)  # what a kill in the middle of a write leaves
     done = tfm("translate", "--run", run, *options, "-i", source, "-o", out, "--resume")
     assert (done.code, done.out) == (0, b"")
     assert f"continuing {out}.part after 3 lines" in done.err

@@ -291,6 +291,22 @@ def test_three_hundred_odd_lines_come_out_in_order(tfm: Tfm, run: Path, tmp_path
     assert [f["translation"] for f in found[:20]] == tfm("translate", "--run", run, "-b", "1", "--", *lines[:20]).lines
 
 
+@pytest.mark.parametrize("splitter", ["sentencex", "built in"])
+def test_long_lines_are_named_whatever_cuts_them(
+    tfm: Tfm, run: Path, monkeypatch: pytest.MonkeyPatch, splitter: str
+) -> None:
+    if splitter == "built in":
+        monkeypatch.setitem(sys.modules, "sentencex", None)
+    else:
+        pytest.importorskip("sentencex")
+    lines = ["one cats sleep.", "Dr. Two dogs wait. " * 60, "", "six books fall. " * 60, "two dogs wait."]
+    done = tfm("translate", "--run", run, "-b", "1", "--", *lines)
+    assert done.code == 0
+    assert "2 lines longer than training allowed, translated in pieces: lines 2, 4" in done.err
+    assert [bool(line) for line in done.lines] == [True, True, False, True, True]
+    assert [done.lines[i] for i in (0, 4)] == tfm("translate", "--run", run, "-b", "1", lines[0], lines[4]).lines
+
+
 def test_a_model_that_never_ends_stops_at_the_limit_and_says_so(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     copy = RunFolder.open(Path(shutil.copytree(run, tmp_path / "copy")))
     weights = copy.load_weights()

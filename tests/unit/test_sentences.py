@@ -115,6 +115,12 @@ def test_whole_sentences_are_packed(limit: int, expected: list[str]) -> None:
     assert [" ".join(pieces[start:end]) for start, end in ranges] == expected
 
 
+def test_a_mark_that_ends_no_sentence_is_second_choice() -> None:
+    pieces = ["▁A", ".", "▁B", "▁Dr", ".", "▁C", "."]
+    assert cut(pieces, 5, places(pieces, "A. B Dr. C.", [2, 11])) == [(0, 2), (2, 7)]
+    assert cut(pieces, 5) == [(0, 5), (5, 7)]
+
+
 def test_pieces_that_do_not_spell_the_line_have_no_places() -> None:
     assert places(["▁a", "b"], "ab", [2]) == {2}
     assert places(["a", "b"], "ab", [1]) == {1}  # a tokenizer that puts no space in front
