@@ -44,10 +44,12 @@ def test_an_output_that_is_a_pipe_or_a_link_stays_one(tfm: Tfm, run: Path, tmp_p
 
 
 def test_no_file_but_the_output_is_touched(tfm: Tfm, run: Path, tmp_path: Path) -> None:
-    (tmp_path / "out.part").write_text("mine", encoding="utf-8")
+    mine = ["out.part~", ".out.part", "out.json", "out.tmp"]
+    for name in mine:
+        (tmp_path / name).write_text("mine", encoding="utf-8")
     assert tfm("translate", "--run", run, "-o", tmp_path / "out", "one cats sleep.").code == 0
-    assert (tmp_path / "out.part").read_text(encoding="utf-8") == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.part"]
+    assert {(tmp_path / name).read_text(encoding="utf-8") for name in mine} == {"mine"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", *mine])
 
 
 def test_the_input_is_never_replaced(tfm: Tfm, run: Path, tmp_path: Path) -> None:

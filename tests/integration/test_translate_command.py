@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import random
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from command_line import Tfm, tfm_process
+
+from transformer_cli.checkpoint import RunFolder
 
 #: Every oddity of real text, one a line.
 ODD = (
@@ -221,3 +226,120 @@ def test_windows_take_what_has_arrived_and_pass_errors_on() -> None:
     assert [line for window in found for line in window] == ["a", "b", "c"]
     assert found[0] == ["a"]
     assert max(map(len, windows((str(i) for i in range(1000)), size=16))) <= 16
+
+
+def jsonl(*objects: object) -> bytes:
+    return "".join(f"{json.dumps(entry)}\n" for entry in objects).encode()
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz"])
+def test_json_lines_are_known_by_their_name(tfm: Tfm, run: Path, tmp_path: Path, name: str) -> None:
+    data = jsonl({"source": "one cats sleep.", "id": "a"}, {"text": "two dogs wait.", "labels": [1, None]})
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    texts = tfm("translate", "--run", run, "one cats sleep.", "two dogs wait.").lines
+    assert tfm("translate", "--run", run, "-i", tmp_path / name).lines == texts
+    done = tfm("translate", "--run", run, "-i", tmp_path / name, "--format", "jsonl")
+    first, second = map(json.loads, done.lines)
+    assert [first["translation"], second["translation"]] == texts
+    assert (first["source"], first["id"], first["sentence_id"]) == ("one cats sleep.", "a", 0)
+    assert (second["source"], second["text"], second["labels"]) == ("two dogs wait.", "two dogs wait.", [1, None])
+    assert tfm("translate", "--run", run, "-i", tmp_path / name, "--json").json["translations"] == [first, second]
+
+
+def test_the_input_format_and_its_field_may_be_named(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    data = jsonl({"q": "one cats sleep.", "source": "two dogs wait."})
+    read = ["translate", "--run", run, "--input-format", "jsonl"]
+    assert tfm(*read, "--field", "q", stdin=data).out == tfm("translate", "--run", run, "one cats sleep.").out
+    assert tfm(*read, stdin=data).out == tfm("translate", "--run", run, "two dogs wait.").out
+    (tmp_path / "in.jsonl").write_bytes(data)
+    as_text = tfm("translate", "--run", run, "-i", tmp_path / "in.jsonl", "--input-format", "text")
+    assert as_text.out == tfm("translate", "--run", run, stdin=data).out
+
+
+@pytest.mark.parametrize("output", ["jsonl", "json"])
+def test_a_field_that_would_be_lost_is_refused(tfm: Tfm, run: Path, output: str) -> None:
+    data = jsonl({"text": "one cats sleep.", "score": 5})
+    read = ["translate", "--run", run, "--input-format", "jsonl"]
+    done = tfm(*read, *(["--json"] if output == "json" else ["--format", "jsonl"]), stdin=data)
+    assert (done.code, done.out) == (2, b"")
+    assert "the standard input:1: has a field that the output uses for its own\n  got: score" in done.err
+    assert tfm(*read, stdin=data).code == 0  # as text nothing is brought along
+
+
+@pytest.mark.parametrize("options", [["--field", "q", "one"], ["--input-format", "jsonl", "one"], ["--field", "q"]])
+def test_options_about_json_lines_without_any_are_refused(tfm: Tfm, run: Path, options: list[str]) -> None:
+    assert tfm("translate", "--run", run, *options).code == 2
+
+
+def test_three_hundred_odd_lines_come_out_in_order(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    draw = random.Random(5)
+    words = ["one", "two", "cats", "dogs", "sleep.", "wait.", "\u2028", "\u00a0", "Tr."]
+    lengths = [0 if draw.random() < 0.24 else draw.choice([1, 2, 3, 5, 8, 13, 400]) for _ in range(300)]
+    lines = [" ".join(draw.choices(words, k=n)) for n in lengths]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    done = tfm(
+        "translate", "--run", run, "-b", "1", "--batch-size", "7", "-i", tmp_path / "in.txt", "--format", "jsonl"
+    )
+    found = [json.loads(line) for line in done.lines]
+    assert [(f["sentence_id"], f["source"]) for f in found] == list(enumerate(lines))
+    assert all(len(f["translation"].splitlines()) <= 1 for f in found)
+    assert all((f["translation"] == "") for f, line in zip(found, lines, strict=True) if not line.strip())
+    long = [number for number, n in enumerate(lengths, start=1) if n == 400]
+    assert (
+        f"{len(long)} lines longer than training allowed, translated in pieces: lines {long[0]}, {long[1]}" in done.err
+    )
+    assert [f["translation"] for f in found[:20]] == tfm("translate", "--run", run, "-b", "1", "--", *lines[:20]).lines
+
+
+@pytest.mark.parametrize("splitter", ["sentencex", "built in"])
+def test_long_lines_are_named_whatever_cuts_them(
+    tfm: Tfm, run: Path, monkeypatch: pytest.MonkeyPatch, splitter: str
+) -> None:
+    if splitter == "built in":
+        monkeypatch.setitem(sys.modules, "sentencex", None)
+    else:
+        pytest.importorskip("sentencex")
+    lines = ["one cats sleep.", "Dr. Two dogs wait. " * 60, "", "six books fall. " * 60, "two dogs wait."]
+    done = tfm("translate", "--run", run, "-b", "1", "--", *lines)
+    assert done.code == 0
+    assert "2 lines longer than training allowed, translated in pieces: lines 2, 4" in done.err
+    assert [bool(line) for line in done.lines] == [True, True, False, True, True]
+    assert [done.lines[i] for i in (0, 4)] == tfm("translate", "--run", run, "-b", "1", lines[0], lines[4]).lines
+
+
+def test_a_model_that_never_ends_stops_at_the_limit_and_says_so(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    copy = RunFolder.open(Path(shutil.copytree(run, tmp_path / "copy")))
+    weights = copy.load_weights()
+    weights["decoder.norm.weight"] *= 0
+    embedding = weights["src_embedding.tokens.weight"]  # shared by both sides
+    weights["decoder.norm.bias"] = embedding[7].clone()
+    embedding[3] = -embedding[7]  # </s> is the least of all
+    copy.save_model(weights)
+    done = tfm("translate", "--run", copy.path, "-b", "1", "--format", "jsonl", "one cats sleep.", "", "two dogs wait.")
+    first, blank, _ = map(json.loads, done.lines)
+    assert done.code == 0
+    assert len(first["tokens"]) > 10
+    assert blank["translation"] == ""
+    assert "2 lines cut at the length limit (decode.max_length_ratio): lines 1, 3" in done.err
+
+
+def test_a_prompt_answers_each_line_although_stdout_is_a_file(run: Path, tmp_path: Path) -> None:
+    import pty
+
+    person, terminal = pty.openpty()
+    command = [sys.executable, "-m", "transformer_cli", "translate", "--run", str(run), "-b", "1"]
+    with (tmp_path / "out").open("wb") as out, os.fdopen(person, "r+b", buffering=0) as keyboard:
+        process = subprocess.Popen(command, stdin=terminal, stdout=out, stderr=subprocess.PIPE)
+        os.close(terminal)
+        assert process.stderr is not None
+        asked = b""
+        for typed in (b"one cats sleep.\n", b"\xff two dogs wait.\n", b"\x04"):
+            while not asked.endswith(b"> "):
+                asked += process.stderr.read(1)
+            told = (tmp_path / "out").read_bytes().count(b"\n")
+            assert told == asked.count(b"> ") - 1  # asked anew when the line before is answered
+            asked += b"."
+            keyboard.write(typed)
+        rest = process.communicate(timeout=60)[1]
+    assert (process.returncode, rest) == (0, b"\n")
+    assert (tmp_path / "out").read_bytes().count(b"\n") == 2

@@ -19,6 +19,13 @@ from transformer_cli.arguments.shared import (
 )
 
 
+class InputFormat(StrEnum):
+    """What a line of the input is."""
+
+    text = "text"
+    jsonl = "jsonl"
+
+
 class Format(StrEnum):
     """How the lines are written."""
 
@@ -33,7 +40,16 @@ Texts = Annotated[
 InputPath = Annotated[
     str | None, typer.Option("--input", "-i", help="File to translate line by line (.gz too); - is stdin.")
 ]
+InputKind = Annotated[
+    InputFormat | None,
+    typer.Option("--input-format", help="What a line of the input is. (default: jsonl if it is called .jsonl)"),
+]
+Field = Annotated[
+    str | None, typer.Option("--field", help="Field of a JSON line with the text. (default: source, else text)")
+]
 OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from OUTPUT.part, left by an interrupted job.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Throw OUTPUT.part away and start anew.")]
 NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")]
 MaxLengthRatio = Annotated[
     float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
@@ -46,7 +62,11 @@ def translate(
     text: Texts = None,
     run: Run = None,
     input_path: InputPath = None,
+    input_format: InputKind = None,
+    field: Field = None,
     output_path: OutputPath = "-",
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     to: To = None,
     beam_size: BeamSize = None,
     n_best: NBest = 1,
@@ -79,5 +99,9 @@ def translate(
         device=device,
         quiet=quiet,
         to=to,
+        input_format=None if input_format is None else input_format.value,
+        field=field,
+        resume=resume,
+        overwrite=overwrite,
     )
     command.run_translate(request)

@@ -4,7 +4,7 @@
 ``tensor_files.py`` tensors as bytes, ``durable.py`` writes that survive a crash.
 """
 
-from transformer_cli.checkpoint.loading import build_model, load_model, newest_run, open_model
+from transformer_cli.checkpoint.loading import build_model, load_model, newest_run, open_model, weights_file
 from transformer_cli.checkpoint.run_folder import RunFolder, read_info, run_folders
 from transformer_cli.checkpoint.snapshot import CheckpointState
 
@@ -17,4 +17,5 @@ __all__ = [
     "open_model",
     "read_info",
     "run_folders",
+    "weights_file",
 ]

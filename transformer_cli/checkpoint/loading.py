@@ -34,13 +34,16 @@ def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Tr
         RunError: there is no usable model, or it belongs to another tokenizer.
     """
     path, run = Path(path), open_model(path)
-    if _is_checkpoint(path):
-        weights = read_tensors_of(path / EMA if (path / EMA).exists() else path / WEIGHTS, run.tokenizer.sha256)
-    else:
-        weights = run.load_weights()
+    weights = read_tensors_of(weights_file(path), run.tokenizer.sha256) if _is_checkpoint(path) else run.load_weights()
     model = build_model(run.config, run.tokenizer)
     load_strictly(model, weights, path)
     return model.to(device).eval(), run.tokenizer, run.config
+
+
+def weights_file(path: str | Path) -> Path:
+    """Return the file of the weights that ``load_model`` takes."""
+    path = Path(path)
+    return path / EMA if _is_checkpoint(path) and (path / EMA).exists() else path / WEIGHTS
 
 
 def open_model(path: str | Path) -> RunFolder:

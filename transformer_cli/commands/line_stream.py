@@ -8,13 +8,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import TextIOWrapper
 from queue import Empty, Queue
 from threading import Thread
+from typing import TypeVar
 
 from transformer_cli.data.lines import iter_lines, open_input
 
 #: Lines read ahead at most: enough to fill batches of equal lengths, a few hundred kilobytes of text.
 WINDOW = 2048
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ def input_lines(path: str, on_repair: Callable[[int], None]) -> Iterator[str]:
 
 
 def prompted_lines() -> Iterator[str]:
-    """Yield what is typed at a prompt until end of file."""
+    """Yield what is typed at a prompt until end of file, asking anew only when the next line is wanted."""
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
     while True:
         try:
@@ -42,13 +48,13 @@ def prompted_lines() -> Iterator[str]:
             return
 
 
-def windows(lines: Iterable[str], size: int = WINDOW) -> Iterator[list[str]]:
+def windows(lines: Iterable[Item], size: int = WINDOW) -> Iterator[list[Item]]:
     """Yield lists of the lines that have arrived, of one to ``size`` lines, in order.
 
     Raises:
         BaseException: whatever reading raised, after the lines before it.
     """
-    arrived: Queue[str | _End] = Queue(maxsize=size)
+    arrived: Queue[Item | _End] = Queue(maxsize=size)
     Thread(target=_fill, args=(arrived, lines), daemon=True).start()
     end = None
     while end is None:
@@ -59,9 +65,9 @@ def windows(lines: Iterable[str], size: int = WINDOW) -> Iterator[list[str]]:
         raise end.error
 
 
-def _collect(arrived: "Queue[str | _End]", size: int) -> tuple[list[str], _End | None]:
+def _collect(arrived: "Queue[Item | _End]", size: int) -> tuple[list[Item], _End | None]:
     """Wait for one item, then take what else is there."""
-    window: list[str] = []
+    window: list[Item] = []
     with suppress(Empty):
         while len(window) < size:
             item = arrived.get(block=not window)
@@ -71,7 +77,7 @@ def _collect(arrived: "Queue[str | _End]", size: int) -> tuple[list[str], _End |
     return window, None
 
 
-def _fill(arrived: "Queue[str | _End]", lines: Iterable[str]) -> None:
+def _fill(arrived: "Queue[Item | _End]", lines: Iterable[Item]) -> None:
     try:
         for line in lines:
             arrived.put(line)

@@ -25,8 +25,8 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
         TfmError: the disk is full; what was there before is intact.
     """
     target, packed = Path(os.path.realpath(path)), str(path).endswith(".gz")
-    try:
-        if target.exists() and not target.is_file():
+    with explained(path):
+        if is_special(path):
             with _text_into(target, packed) as file:
                 yield file
             return
@@ -34,11 +34,28 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
         try:
             with _text_into(descriptor, packed) as file:
                 yield file
-            os.chmod(part, _mode(target))
+            os.chmod(part, permissions(target))
             os.replace(part, target)
         finally:
             with suppress(OSError):
                 os.unlink(part)  # gone already if all went well
+
+
+def is_special(path: str | Path) -> bool:
+    """Return whether something is there that is no file, such as a device or a pipe: it cannot be replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+@contextmanager
+def explained(path: str | Path) -> Iterator[None]:
+    """Turn the system's errors about writing into messages.
+
+    Raises:
+        UserError: the place cannot be written.
+        TfmError: the disk is full.
+    """
+    try:
+        yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise TfmError("the disk is full; nothing was replaced", where=str(path)) from error
@@ -55,7 +72,7 @@ def _text_into(place: int | Path, packed: bool) -> Iterator[TextIO]:
             yield text
 
 
-def _mode(target: Path) -> int:
+def permissions(target: Path) -> int:
     """Return the permissions of the file to be replaced, or those that any new file gets."""
     if target.exists():
         return target.stat().st_mode & 0o777

@@ -1,24 +1,32 @@
 """``tfm translate``: a filter. One line in, one line out, in order, whatever stands in the line."""
 
+import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from transformer_cli import __version__
+from transformer_cli.checkpoint import weights_file
 from transformer_cli.commands.boundary import quiet_if_reader_left
+from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
-from transformer_cli.commands.notes import LineNotes, note_on_stderr
-from transformer_cli.commands.output_file import output_file
+from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
+from transformer_cli.commands.output_file import is_special, output_file
+from transformer_cli.commands.part_file import Job, part_file
 from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
+from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.errors import UserError
+from transformer_cli.runtime import Runtime
 
-Write = Callable[[str], None]
+_JSON_NAMES = (".jsonl", ".jsonl.gz")
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,26 @@ class TranslateRequest:
     device: str
     quiet: bool
     to: str | None = None  # language to translate into; None: the run's main one
+    input_format: str | None = None  # text | jsonl; None: by the name of the file
+    field: str | None = None  # of a JSON object, with its text; None: source, or else text
+    resume: bool = False  # go on with what an interrupted job has left
+    overwrite: bool = False  # throw it away
+
+    @property
+    def reads_json(self) -> bool:
+        """Whether the lines of the input are JSON objects."""
+        by_name = (self.input_path or "").endswith(_JSON_NAMES)
+        return by_name if self.input_format is None else self.input_format == "jsonl"
+
+    @property
+    def prompts(self) -> bool:
+        """Whether a person at a terminal types the lines."""
+        return not self.texts and self.input_path is None and not self.reads_json and sys.stdin.isatty()
+
+    @property
+    def has_part(self) -> bool:
+        """Whether the output grows in a part file, so that it can be continued."""
+        return self.output_path != "-" and self.output_format != "json" and not is_special(self.output_path)
 
 
 def run_translate(request: TranslateRequest) -> None:
@@ -46,16 +74,19 @@ def run_translate(request: TranslateRequest) -> None:
     _check(request)
     note = note_on_stderr(request.quiet)
     events = LineNotes()
-    lines = windows(_source(request, events))
-    with _sink(request.output_path) as write:  # first: a place that cannot be written is known before a model is loaded
-        translator = Translator.from_run(chosen_run(request.run, note), device=request.device, to=request.to)
-        settings = DecodeSettings.from_config(translator.config.decode).but(
-            {**request.search, "n_best": request.n_best}
-        )
-        found = (translation for window in lines for translation in translator.translate_window(window, settings))
-        translations = _watched(found, events)
-        _write_all(translations, request.output_format, settings, write)
-    events.tell(note)
+    try:
+        with _sink(request, note) as sink:  # first: a place that cannot be written is known before a model is loaded
+            run = chosen_run(request.run, note)
+            translator = Translator.from_run(run, device=request.device, to=request.to)
+            settings = DecodeSettings.from_config(translator.config.decode).but(
+                {**request.search, "n_best": request.n_best}
+            )
+            lines = _source(request, events)
+            done = sink.begin(lambda: _job(request, run, settings), (line.raw for line in lines))
+            batches = ([line] for line in lines) if request.prompts else windows(lines)
+            _write_all(request, settings, sink, _watched(_answers(translator, settings, sink, batches), done, events))
+    finally:
+        events.tell(note)
 
 
 def _check(request: TranslateRequest) -> None:
@@ -64,84 +95,139 @@ def _check(request: TranslateRequest) -> None:
         raise UserError("texts and --input cannot be given together", hint="put the texts into the file, or drop one")
     if source == "" or target == "":
         raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
-    if source not in (None, "-") and target != "-" and os.path.realpath(str(source)) == os.path.realpath(target):
-        raise UserError("the output would replace the input", where=target, hint="choose another --output")
+    if source not in (None, "-") and target != "-":
+        place = os.path.realpath(target)
+        if os.path.realpath(str(source)) in (place, f"{place}.part"):
+            raise UserError("the output would replace the input", where=target, hint="choose another --output")
+    if request.texts and request.input_format == "jsonl":
+        raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
+    if request.field is not None and not request.reads_json:
+        raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
+    if request.resume and request.overwrite:
+        raise UserError("--resume and --overwrite exclude each other")
+    if (request.resume or request.overwrite) and not request.has_part:
+        name = "--resume" if request.resume else "--overwrite"
+        raise UserError(
+            f"{name} is about an unfinished output file", expected="--output FILE, as lines of text, tsv or jsonl"
+        )
+    if request.resume and request.prompts:
+        raise UserError("--resume needs the whole input again", hint="give it with --input FILE, or pipe it in")
 
 
-def _source(request: TranslateRequest, events: LineNotes) -> Iterable[str]:
+def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
+    def repaired(line: int) -> None:
+        events.add("held invalid UTF-8 or NUL, read as U+FFFD", line)
+
     if request.texts:
-        return [text.replace("\n", " ") for text in request.texts]
-    if request.input_path is None and sys.stdin.isatty():
-        return prompted_lines()
-    return input_lines(
-        request.input_path or "-", lambda line: events.add("held invalid UTF-8 or NUL, read as U+FFFD", line)
-    )
+        return plain_lines(text.replace("\n", " ") for text in request.texts)
+    if request.prompts:
+        return plain_lines(prompted_lines())
+    path = request.input_path or "-"
+    if not request.reads_json:
+        return plain_lines(input_lines(path, repaired))
+    reserved = FIELDS if request.output_format in ("jsonl", "json") else ()
+    place = "the standard input" if path == "-" else path
+    return json_lines(input_lines(path, repaired), request.field, place, reserved, repaired)
 
 
-def _watched(translations: Iterable[Translation], events: LineNotes) -> Iterator[Translation]:
-    for number, translation in enumerate(translations, start=1):
-        if translation.pieces > 1:
-            events.add("longer than training allowed, translated in pieces", number)
-        if translation.capped:
-            events.add("cut at the length limit (decode.max_length_ratio)", number)
-        yield translation
-
-
-def _write_all(translations: Iterable[Translation], output_format: str, settings: DecodeSettings, write: Write) -> None:
-    if output_format == "json":
-        documents = [_document(t, i) for i, t in enumerate(translations)]
-        write(json.dumps({"decode": asdict(settings), "translations": documents}, ensure_ascii=False, indent=1) + "\n")
-        return
-    render = {"text": _text, "tsv": _tsv, "jsonl": _jsonl}[output_format]
-    for number, translation in enumerate(translations):
-        write(render(translation, number, settings.n_best))
-
-
-def _text(translation: Translation, number: int, n_best: int) -> str:
-    """One line; with n-best, n lines in a row: always as many as asked for, so that lines stay countable."""
-    texts = [hypothesis.text for hypothesis in translation.hypotheses]
-    return "".join(f"{text}\n" for text in (texts + [""] * n_best)[:n_best])
-
-
-def _tsv(translation: Translation, number: int, n_best: int) -> str:
-    """One line per hypothesis: sentence number from 0, rank from 1, score, translation."""
-    rows = enumerate(translation.hypotheses, start=1)
-    return "".join(f"{number}\t{rank}\t{h.score:.4f}\t{_one_cell(h.text)}\n" for rank, h in rows)
-
-
-def _jsonl(translation: Translation, number: int, n_best: int) -> str:
-    return json.dumps(_document(translation, number), ensure_ascii=False) + "\n"
-
-
-def _document(translation: Translation, number: int) -> dict[str, object]:
-    best = translation.hypotheses[0]
-    document: dict[str, object] = {"sentence_id": number, "source": translation.source, "translation": best.text}
-    return document | {
-        "score": best.score,
-        "tokens": best.tokens,
-        "translations": [asdict(hypothesis) for hypothesis in translation.hypotheses],
+def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
+    """Return what the output depends on besides the input; how lines are batched is none of it."""
+    with weights_file(run).open("rb") as file:
+        weights = hashlib.file_digest(file, "sha256").hexdigest()
+    search = {name: value for name, value in asdict(settings).items() if not name.startswith("batch_")}
+    return search | {
+        "to": request.to,
+        "format": request.output_format,
+        "input_format": "jsonl" if request.reads_json else "text",
+        "field": request.field,
+        "weights": weights[:16],
+        "device": Runtime.resolve(request.device).device.type,
+        "sentences": sentence_rule(),
+        "version": __version__,
     }
 
 
-def _one_cell(text: str) -> str:
-    return text.replace("\t", " ")
+Answer = tuple[InputLine, Translation]
+
+
+def _answers(
+    translator: Translator, settings: DecodeSettings, sink: "Sink", batches: Iterable[list[InputLine]]
+) -> Iterator[Answer]:
+    for lines in batches:
+        translations = translator.translate_window([line.text for line in lines], settings)
+        yield from zip(lines, translations, strict=True)
+        sink.mark([line.raw for line in lines])  # all are written by now: the next answer is asked for
+
+
+def _watched(answers: Iterable[Answer], done: int, events: LineNotes) -> Iterator[tuple[int, InputLine, Translation]]:
+    """Yield the answers with the number of their line, from 0, and note what its user should know."""
+    for number, (line, translation) in enumerate(answers, start=done):
+        if translation.pieces > 1:
+            events.add("longer than training allowed, translated in pieces", number + 1)
+        if translation.capped:
+            events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
+        yield number, line, translation
+
+
+def _write_all(
+    request: TranslateRequest,
+    settings: DecodeSettings,
+    sink: "Sink",
+    answers: Iterable[tuple[int, InputLine, Translation]],
+) -> None:
+    if request.output_format == "json":
+        documents = [document(translation, number, line.fields) for number, line, translation in answers]
+        whole = {"decode": asdict(settings), "translations": documents}
+        sink.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+        return
+    render = RENDER[request.output_format]
+    for number, line, translation in answers:
+        sink.write(render(translation, number, settings.n_best, line.fields))
+
+
+class Sink(Protocol):
+    """Where the results go."""
+
+    def begin(self, job: Callable[[], Job], lines: Iterator[str]) -> int:
+        """Return how many lines of the input an interrupted job has answered; they are taken from the input."""
+
+    def write(self, text: str) -> None:
+        """Add results."""
+
+    def mark(self, lines: Sequence[str]) -> None:
+        """Take note that these lines of the input are answered."""
+
+
+class _Stream:
+    """A sink that keeps no record."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+
+    def begin(self, job: Callable[[], Job], lines: Iterator[str]) -> int:
+        return 0
+
+    def write(self, text: str) -> None:
+        self._write(text)
+
+    def mark(self, lines: Sequence[str]) -> None:
+        return None
 
 
 @contextmanager
-def _sink(path: str) -> Iterator[Write]:
+def _sink(request: TranslateRequest, note: Note) -> Iterator[Sink]:
     """Open stdout, flushed line by line, or a file that appears only when it is complete."""
-    if path == "-":
+    if request.output_path == "-":
         with quiet_if_reader_left():
-            yield _write_stdout
-        return
-    with output_file(path) as file:
-        yield lambda text: _none(file.write(text))
+            yield _Stream(_write_stdout)
+    elif request.has_part:
+        with part_file(request.output_path, note, resume=request.resume, overwrite=request.overwrite) as part:
+            yield part
+    else:
+        with output_file(request.output_path) as file:
+            yield _Stream(file.write)
 
 
 def _write_stdout(text: str) -> None:
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
-
-
-def _none(_: object) -> None:
-    return None

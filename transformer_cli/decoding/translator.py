@@ -14,9 +14,10 @@ from transformer_cli.checkpoint import load_model
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
-from transformer_cli.decoding.pieces import cut, join
+from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentence import Sentence
+from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
@@ -154,7 +155,9 @@ class Translator:
             return []
         if len(ids) <= self._longest:
             return [[*self._before, *ids, EOS]]
-        ranges = cut(self.tokenizer.src_pieces(ids), self._longest)
+        pieces = self.tokenizer.src_pieces(ids)
+        sentences = places(pieces, line, sentence_ends(line, self.config.data.src_lang))
+        ranges = cut(pieces, self._longest, sentences)
         return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
 
     def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
