@@ -50,7 +50,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(INSTALL) --no-build-isolation --editable '.[dev,plot]'
+	$(INSTALL) --no-build-isolation --editable '.[dev,plot,ctranslate2]'
 	touch $@
 
 wheel: $(VENV)/.dev

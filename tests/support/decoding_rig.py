@@ -159,7 +159,7 @@ def transformer(how: Config, *, weights: float = 1.0, seed: int = 0) -> Transfor
 
 
 def translator(model: Transformer, how: Config) -> Translator:
-    return Translator(model, tokenizer(), how, Runtime.resolve("cpu"))
+    return Translator.of_model(model, tokenizer(), how, Runtime.resolve("cpu"))
 
 
 def uncached_steps(model: Transformer, src: Tensor) -> tuple[Step, Reorder]:

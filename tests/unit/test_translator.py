@@ -194,7 +194,7 @@ def test_half_precision(amp: str) -> None:
 
     model = transformer(config(), weights=2.0)
     runtime = Runtime.resolve("cpu", amp)  # type: ignore[arg-type]
-    half = Translator(model, tokenizer(), config(), runtime)
+    half = Translator.of_model(model, tokenizer(), config(), runtime)
     lines = sentences(12, seed=4)
     assert all(half.translate(lines))
     assert half.translate(lines, batch_size=5) == half.translate(lines)

@@ -14,8 +14,9 @@ from transformer_cli.commands.line_stream import input_lines, prompted_lines, wi
 from transformer_cli.commands.notes import LineNotes, note_on_stderr
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translator import Engine, Translation, Translator
 from transformer_cli.errors import UserError
 
 Write = Callable[[str], None]
@@ -35,6 +36,7 @@ class TranslateRequest:
     device: str
     quiet: bool
     to: str | None = None  # language to translate into; None: the run's main one
+    engine: Engine = "torch"
 
 
 def run_translate(request: TranslateRequest) -> None:
@@ -48,10 +50,13 @@ def run_translate(request: TranslateRequest) -> None:
     events = LineNotes()
     lines = windows(_source(request, events))
     with _sink(request.output_path) as write:  # first: a place that cannot be written is known before a model is loaded
-        translator = Translator.from_run(chosen_run(request.run, note), device=request.device, to=request.to)
+        run = chosen_run(request.run, note)
+        translator = Translator.from_run(run, device=request.device, to=request.to, engine=request.engine)
         settings = DecodeSettings.from_config(translator.config.decode).but(
             {**request.search, "n_best": request.n_best}
         )
+        if request.engine == "ctranslate2" and (told := differences(settings)):
+            note(told)
         found = (translation for window in lines for translation in translator.translate_window(window, settings))
         translations = _watched(found, events)
         _write_all(translations, request.output_format, settings, write)

@@ -1,0 +1,192 @@
+"""The search by CTranslate2 in place of ours: same call, same results, as far as that engine can be made to.
+
+What it does by itself, found by running version 4.8.5:
+
+* ``max_decoding_length`` counts ``</s>`` as our caps do, but at the cap a hypothesis stops where it is, while ours must
+  end: the token in the place of ``</s>`` is taken off, and greedy search gives our text exactly;
+* ``min_decoding_length`` does not count ``</s>``, as ours;
+* one call has one cap, ours depend on the source's length: only sources of one length share a call;
+* what is forbidden leaves the softmax there, and only the choice here: its scores are not log P(y|x) then;
+* beam search ranks by score / length^alpha, GNMT's penalty it does not have, and it stops at ``beam_size`` times
+  ``patience`` finished hypotheses, even if a live one could still win.
+
+So the search is its own, and what it found is scored afresh by the model and ordered by our rule. No torch here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
+from itertools import groupby
+from typing import Any
+
+from transformer_cli.data.tokenizer import BOS, EOS, PAD
+from transformer_cli.decoding.pool import Finished, length_penalty
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.errors import RunError, UserError
+from transformer_cli.export.extra import ctranslate2
+from transformer_cli.export.folder import ExportFolder
+
+_PATIENCE = 2  # finished hypotheses per place in the beam, as our pool holds
+_MAPPED = {"beam_size", "n_best", "length_penalty", "max_length_ratio", "min_length", "no_repeat_ngram"}
+_MAPPED |= {"batch_size", "batch_tokens"}
+
+
+class CTranslate2Engine:
+    """Searches translations of token ids with an exported model."""
+
+    def __init__(self, folder: ExportFolder, device: str = "auto") -> None:
+        """Load the model.
+
+        Args:
+            folder: the export; its token ids are those of our tokenizer.
+            device: ``auto`` (CUDA if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+
+        Raises:
+            UserError: CTranslate2 is not installed, or the device does not exist.
+            RunError: the model cannot be loaded.
+        """
+        self.max_length = folder.positions
+        self._tokenizer = folder.tokenizer
+        self._pieces = folder.tokenizer.tgt_pieces(range(folder.tokenizer.tgt_vocab_size))
+        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        self._translator = _loaded(folder, device)
+
+    def search(self, sources: Sequence[Sequence[int]], settings: DecodeSettings) -> list[list[Finished]]:
+        """Return the finished hypotheses of each source, best first; see ``BatchDecoder.search``.
+
+        Args:
+            sources: source ids, ``</s>`` at the end, none longer than the model's positions.
+            settings: how to search, and how large a batch may be.
+
+        Raises:
+            UserError: a setting asks for what CTranslate2 cannot do.
+        """
+        refuse_unmapped(settings)
+        found: list[list[Finished]] = [[] for _ in sources]
+        for batch in _batches(sources, settings):
+            results = self._search_batch([sources[number] for number in batch], settings)
+            for number, result in zip(batch, results, strict=True):
+                found[number] = result
+        return found
+
+    def _search_batch(self, sources: list[Sequence[int]], settings: DecodeSettings) -> list[list[Finished]]:
+        """Search sources of one length."""
+        cap = min(settings.max_length(len(sources[0])), self.max_length)
+        patience = 1 if settings.beam_size == 1 else _PATIENCE
+        pieces = [self._tokenizer.src_pieces(source) for source in sources]
+        results = self._translator.translate_batch(
+            pieces,
+            beam_size=settings.beam_size,
+            patience=patience,
+            num_hypotheses=settings.beam_size * patience,
+            length_penalty=settings.length_penalty,
+            no_repeat_ngram_size=settings.no_repeat_ngram,
+            disable_unk=True,
+            suppress_sequences=[[self._pieces[PAD]], [self._pieces[BOS]]],
+            max_input_length=0,  # never cut
+            max_decoding_length=cap,
+            min_decoding_length=min(settings.min_length, cap - 1),
+            return_end_token=True,
+        )
+        ended = [self._without_end(result.hypotheses) for result in results]
+        return self._scored(pieces, ended, settings)
+
+    def _without_end(self, hypotheses: list[list[str]]) -> dict[tuple[str, ...], bool]:
+        """Return the different hypotheses without their last token, and whether it was not ``</s>``."""
+        found: dict[tuple[str, ...], bool] = {}
+        for *tokens, last in filter(None, hypotheses):
+            found.setdefault(tuple(tokens), last != self._pieces[EOS])
+        return found
+
+    def _scored(
+        self, sources: list[list[str]], found: list[dict[tuple[str, ...], bool]], settings: DecodeSettings
+    ) -> list[list[Finished]]:
+        """Let the model score what was found, ``</s>`` included, and order it by our length penalty."""
+        rows = [
+            (source, list(tokens)) for source, hypotheses in zip(sources, found, strict=True) for tokens in hypotheses
+        ]
+        scored = iter(
+            self._translator.score_batch(
+                [source for source, _ in rows],
+                [tokens for _, tokens in rows],
+                max_batch_size=settings.batch_size,
+                max_input_length=0,
+            )
+        )
+        results = []
+        for hypotheses in found:
+            finished = [
+                self._finished(tokens, sum(next(scored).log_probs), capped, settings)
+                for tokens, capped in hypotheses.items()
+            ]
+            results.append(sorted(finished, key=lambda hypothesis: -hypothesis.score))
+        return results
+
+    def _finished(self, tokens: tuple[str, ...], total: float, capped: bool, settings: DecodeSettings) -> Finished:
+        penalty = length_penalty(len(tokens) + 1, settings.length_penalty)
+        return Finished(total / penalty, [self._ids[token] for token in tokens], capped)
+
+
+def refuse_unmapped(settings: DecodeSettings) -> None:
+    """Check that no setting would be silently without effect.
+
+    Raises:
+        UserError: one that is not mapped differs from its default.
+    """
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name not in _MAPPED and field.default is not MISSING and value != field.default:
+            raise UserError(
+                f"the engine ctranslate2 does not know {field.name}",
+                got=value,
+                expected=field.default,
+                hint="use --engine torch, or leave the setting out",
+            )
+
+
+def differences(settings: DecodeSettings) -> str | None:
+    """Say in what results may differ from our own search; None if in ties and the last bits alone."""
+    if settings.beam_size == 1:
+        return None
+    return (
+        f"engine ctranslate2: beam search prunes by score / length^{settings.length_penalty:g} and stops at "
+        f"{settings.beam_size * _PATIENCE} hypotheses; what it finds is scored and ordered as by --engine torch, "
+        "but it may find others"
+    )
+
+
+def _batches(sources: Sequence[Sequence[int]], settings: DecodeSettings) -> Iterator[list[int]]:
+    """Group sources (by number) of one length each, short ones first."""
+    order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+    for length, same in groupby(order, key=lambda number: len(sources[number])):
+        numbers, size = list(same), max(1, min(settings.batch_size, settings.batch_tokens // length))
+        yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
+
+
+def _loaded(folder: ExportFolder, device: str) -> Any:
+    package = ctranslate2()
+    kind, index = _device(device, package.get_cuda_device_count())
+    try:
+        return package.Translator(
+            str(folder.path),
+            device=kind,
+            device_index=index,
+            compute_type=_compute_type(folder.quantization, package.get_supported_compute_types(kind, index)),
+        )
+    except (RuntimeError, ValueError) as error:
+        raise RunError("CTranslate2 cannot load the model", where=str(folder.path), got=error) from None
+
+
+def _device(name: str, n_gpus: int) -> tuple[str, int]:
+    kind, _, index = ("cuda" if n_gpus else "cpu", "", "") if name == "auto" else name.partition(":")
+    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
+        raise UserError(f"unknown device {name!r}", expected="auto, cpu, cuda or cuda:N")
+    number = int(index or 0) if kind == "cuda" else 0
+    if kind == "cuda" and number >= n_gpus:
+        raise UserError(f"device {name} is not there", got=f"{n_gpus} CUDA devices", hint="use --device cpu")
+    return kind, number
+
+
+def _compute_type(stored: str, supported: set[str]) -> str:
+    """Return in which type to compute: as stored, or with float32 in place of 16 bits where the device has none."""
+    wide = stored.replace("bfloat16", "float32").replace("float16", "float32")
+    return next((kind for kind in (stored, wide) if kind in supported), "default")
