@@ -144,7 +144,7 @@ def config(**changes: dict[str, object]) -> Config:
         "train": {"max_steps": 1},
         "decode": {"beam_size": 3, "max_length_ratio": 1.0},
     }
-    merged = {name: values | changes.get(name, {}) for name, values in sections.items()}
+    merged = {name: sections.get(name, {}) | changes.get(name, {}) for name in sections | changes}
     return Config.model_validate(merged)
 
 

@@ -38,7 +38,7 @@ In Python, with `pip install ctranslate2 sentencepiece`, in this folder:
             disable_unk=True,
             suppress_sequences=[["<pad>"], ["<s>"]],
             max_input_length=0,
-            max_decoding_length=min(int({ratio} * len(pieces)) + 10, {positions}),
+            max_decoding_length=min(int({ratio} * len(pieces)) + 9, {longest_translation}),
             min_decoding_length={min_length},
         )[0]
         return target.decode(result.hypotheses[0])
@@ -89,6 +89,7 @@ def readme(config: Config, tokenizer: Tokenizer, quantization: str, positions: i
     named = ", ".join(f"{tag} for {language}" for language, tag in tags.items())
     return _README.format(
         src=data.src_lang,
+        longest_translation=positions - 1,
         targets=", ".join(data.targets),
         version=__version__,
         quantization=quantization,
