@@ -12,8 +12,9 @@ from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.export.extra import Quantization
 from transformer_cli.export.folder import ExportFolder
-from transformer_cli.export.writing import Exported, Quantization
+from transformer_cli.export.writing import Exported
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, seed_stream
 

@@ -8,25 +8,13 @@ import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Quiet, Run
 from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.export.extra import Quantization
 
 
 class ExportFormat(StrEnum):
     """Engines that a run can be exported for."""
 
     ctranslate2 = "ctranslate2"
-
-
-class Quantization(StrEnum):
-    """Types in which CTranslate2 stores weights."""
-
-    float32 = "float32"
-    float16 = "float16"
-    bfloat16 = "bfloat16"
-    int16 = "int16"
-    int8 = "int8"
-    int8_float32 = "int8_float32"
-    int8_float16 = "int8_float16"
-    int8_bfloat16 = "int8_bfloat16"
 
 
 Output = Annotated[
@@ -41,7 +29,7 @@ def export(
     run: Run = None,
     output: Output = None,
     export_format: Format = ExportFormat.ctranslate2,
-    quantization: Stored = Quantization.float32,
+    quantization: Stored = "float32",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -50,5 +38,5 @@ def export(
     """Export a run for CTranslate2, and compare it with the run."""
     from transformer_cli.commands import export as command
 
-    report = command.run_export(run, output, quantization.value, overwrite, note_on_stderr(quiet))
+    report = command.run_export(run, output, quantization, overwrite, note_on_stderr(quiet))
     command.print_report(report, as_json)

@@ -12,9 +12,9 @@ from transformer_cli.config import Config
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.export.ctranslate2_spec import refuse_unrepresentable
-from transformer_cli.export.extra import ctranslate2
+from transformer_cli.export.extra import Quantization, ctranslate2
 from transformer_cli.export.folder import INSIDE, weights_sha256
-from transformer_cli.export.writing import Exported, Quantization, amend_description, new_folder, refuse_existing
+from transformer_cli.export.writing import Exported, amend_description, new_folder, refuse_existing
 from transformer_cli.runtime import Runtime
 
 _POSITIONS = 1024  # sinusoids go on as long as their table, which costs little
@@ -58,7 +58,7 @@ def run_export(
     exported = Exported(model, tokenizer, config, _positions(config), origin)
     check = Check(Translator.of_model(model, tokenizer, config, Runtime.resolve("cpu")), note)
     kinds: list[Quantization] = ["float32"] if quantization == "float32" else ["float32", quantization]
-    agreement = {}
+    agreement: dict[str, Agreement] = {}
     with new_folder(target) as folder:
         for kind in kinds:
             exported.write(folder, kind)
@@ -68,7 +68,7 @@ def run_export(
         found = {kind: result.identical for kind, result in agreement.items()}
         amend_description(folder, {"check": {"on": check.origin, "lines": len(check.lines), "identical": found}})
     size = sum(file.stat().st_size for file in target.iterdir()) / 1e6
-    return ExportReport(str(target), quantization, size, check.origin, dict(agreement))
+    return ExportReport(str(target), quantization, size, check.origin, agreement)
 
 
 def print_report(report: ExportReport, as_json: bool) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from transformer_cli.model.attention import MultiHeadAttention
-    from transformer_cli.model.layers import FeedForward
+    from transformer_cli.model.layers import DecoderLayer, EncoderLayer, FeedForward
     from transformer_cli.model.transformer import Embedding, Transformer
 
 
@@ -63,23 +63,17 @@ def specification(model: "Transformer", config: ModelConfig, tokenizer: Tokenize
 
     refuse_unrepresentable(config)
     model = deepcopy(model)  # quantising the specification overwrites its weights in place
-    encoder, decoder = (
-        make(n_layers, config.n_heads, **_stack(config))
-        for make, n_layers in (
-            (transformer_spec.TransformerEncoderSpec, config.encoder_layers),
-            (transformer_spec.TransformerDecoderSpec, config.decoder_layers),
-        )
-    )
+    stack = _stack(config)
+    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.n_heads, **stack)
+    decoder = transformer_spec.TransformerDecoderSpec(config.decoder_layers, config.n_heads, **stack)
     spec = TransformerSpec(encoder, decoder)
     _fill_embedding(encoder.embeddings[0], encoder.position_encodings, model.src_embedding, positions)
     _fill_embedding(decoder.embeddings, decoder.position_encodings, model.tgt_embedding, positions)
-    for layer, ours in zip(encoder.layer, model.encoder.layers, strict=True):
-        _fill_attention(layer.self_attention, ours.self_attn, ours.self_attn_residual.norm)
-        _fill_feed_forward(layer.ffn, ours.feed_forward, ours.feed_forward_residual.norm)
-    for layer, ours in zip(decoder.layer, model.decoder.layers, strict=True):
-        _fill_attention(layer.self_attention, ours.self_attn, ours.self_attn_residual.norm)
-        _fill_attention(layer.attention, ours.cross_attn, ours.cross_attn_residual.norm)
-        _fill_feed_forward(layer.ffn, ours.feed_forward, ours.feed_forward_residual.norm)
+    for layer_spec, layer in zip(encoder.layer, model.encoder.layers, strict=True):
+        _fill_layer(layer_spec, layer)
+    for layer_spec, decoder_layer in zip(decoder.layer, model.decoder.layers, strict=True):
+        _fill_layer(layer_spec, decoder_layer)
+        _fill_attention(layer_spec.attention, decoder_layer.cross_attn, decoder_layer.cross_attn_residual.norm)
     if config.norm_placement == "pre":
         _fill_norm(encoder.layer_norm, model.encoder.norm)
         _fill_norm(decoder.layer_norm, model.decoder.norm)
@@ -91,14 +85,13 @@ def specification(model: "Transformer", config: ModelConfig, tokenizer: Tokenize
 
 
 def _stack(config: ModelConfig) -> dict[str, Any]:
-    from ctranslate2.specs import common_spec
+    """Return what both stacks have in common."""
+    from ctranslate2.specs.common_spec import Activation
 
-    activations = common_spec.Activation
+    activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
     return {
         "pre_norm": config.norm_placement == "pre",
-        "activation": {"relu": activations.RELU, "gelu": activations.GELU, "swiglu": activations.SWISH}[
-            config.activation
-        ],
+        "activation": activations[config.activation],
         "ffn_glu": config.activation == "swiglu",
         "head_dim": _head_width(config),
     }
@@ -110,15 +103,18 @@ def _head_width(config: ModelConfig) -> int:
 
 
 def _fill_embedding(spec: Any, position_spec: Any, embedding: "Embedding", positions: int) -> None:
+    """Fill in tokens and positions; that the tokens are multiplied by √d_model is the specification's default."""
     spec.weight = embedding.tokens.weight
-    spec.multiply_by_sqrt_depth = True
-    learned = embedding.positions
-    table = (
-        learned.table.weight
-        if isinstance(learned, LearnedPositions)
-        else sinusoidal_table(positions, embedding.tokens.embedding_dim).float()
-    )
-    position_spec.encodings = table
+    if isinstance(embedding.positions, LearnedPositions):
+        position_spec.encodings = embedding.positions.table.weight
+    else:
+        position_spec.encodings = sinusoidal_table(positions, embedding.tokens.embedding_dim).float()
+
+
+def _fill_layer(spec: Any, layer: "EncoderLayer | DecoderLayer") -> None:
+    """Fill what the layers of both stacks have."""
+    _fill_attention(spec.self_attention, layer.self_attn, layer.self_attn_residual.norm)
+    _fill_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual.norm)
 
 
 def _fill_attention(spec: Any, attention: "MultiHeadAttention", norm: "nn.Module") -> None:
@@ -146,8 +142,8 @@ def _widened(weight: Tensor, bias: Tensor | None, heads: int, width: int) -> tup
     """Fill up every head's rows of weight ``[H * K, I]`` and bias ``[H * K]`` with zeros to W rows."""
 
     def fill(rows: Tensor) -> Tensor:
-        per_head = rows.detach().unflatten(0, (heads, -1))  # [H, K, ...]
-        filled = per_head.new_zeros(heads, width, *rows.shape[1:])
+        per_head = rows.detach().reshape(heads, -1, *rows.shape[1:])  # [H, K, ...]
+        filled: Tensor = per_head.new_zeros(heads, width, *rows.shape[1:])
         filled[:, : per_head.size(1)] = per_head
         return filled.flatten(0, 1)  # [H * W, ...]
 

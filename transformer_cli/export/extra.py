@@ -1,8 +1,12 @@
-"""CTranslate2, which is not installed by default."""
+"""CTranslate2, which is not installed by default, and the types in which it stores weights."""
 
-from typing import Any
+from typing import Any, Literal
 
 from transformer_cli.errors import UserError
+
+Quantization = Literal[
+    "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
+]
 
 
 def ctranslate2() -> Any:

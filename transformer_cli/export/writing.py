@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from transformer_cli.checkpoint.durable import explained, move_into_place, sync_folder
 from transformer_cli.config import Config
@@ -15,12 +15,9 @@ from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import RunError
 from transformer_cli.export.ctranslate2_spec import specification
 from transformer_cli.export.description import description, readme
+from transformer_cli.export.extra import Quantization
 from transformer_cli.export.folder import DESCRIPTION, is_export
 from transformer_cli.model.transformer import Transformer
-
-Quantization = Literal[
-    "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
-]
 
 
 @dataclass(frozen=True)
