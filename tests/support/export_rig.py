@@ -22,7 +22,8 @@ POSITIONS = 160
 
 
 def pronounced(how: Config, tokenizer: Tokenizer | None = None, *, ends: float = 1.0) -> Transformer:
-    """Make a model whose choices are clear; ``ends`` above 1 makes an untied output layer choose ``</s>`` sooner."""
+    """Make a model whose choices are clear; with ``ends`` above 1 an untied output layer likes ``</s>``, and what must
+    not be chosen."""
     seed_stream(0, "init")
     model = transformer(how, weights=2.0) if tokenizer is None else build_model(how, tokenizer)
     generator = torch.Generator().manual_seed(7)
@@ -32,7 +33,7 @@ def pronounced(how: Config, tokenizer: Tokenizer | None = None, *, ends: float =
                 parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
             elif tokenizer is not None:
                 parameter *= 2
-        model.output.weight[EOS] *= ends
+        model.output.weight[: EOS + 1] *= ends
     return model.eval()
 
 

@@ -72,6 +72,22 @@ def test_greedy_tokens_limits_and_cut_ends_are_ours(
     assert how.min_length > 12 or not all(capped)
 
 
+def test_what_would_have_ended_at_the_limit_is_not_called_cut(
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
+) -> None:
+    longer = GREEDY.but({"min_length": 12})
+    free = said(engines[0].search(sources, longer))
+    ends = [(source, len(tokens)) for source, (tokens, capped) in zip(sources, free, strict=True) if not capped]
+    just_enough = [(source, (n - 9 + 0.5) / len(source), n) for source, n in ends]
+    assert just_enough
+    for source, ratio, n in just_enough:
+        how = longer.but({"max_length_ratio": ratio})
+        assert how.max_length(len(source)) == n + 1
+        ours, theirs = (said(engine.search([source], how)) for engine in engines)
+        assert ours == theirs
+        assert not theirs[0][1]
+
+
 def test_scores_are_ours_but_for_what_must_not_be_chosen(
     engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
 ) -> None:
