@@ -11,6 +11,7 @@ import torch
 from command_line import Tfm
 from safetensors.torch import load_file, save_file
 
+import transformer_cli
 from transformer_cli.commands import export_check
 
 LINES = ["one cats sleep.", "two dogs wait.", "", "six books fall.", "two " * 500]
@@ -47,6 +48,7 @@ def test_both_engines_translate_alike(tfm: Tfm, exported: Path, export: Path, tm
     assert [plain.code, from_run.code, from_pipe.code, from_file.code] == [0, 0, 0, 0]
     assert plain.out == from_run.out == from_pipe.out == (tmp_path / "out.txt").read_bytes()
     assert plain.lines[2] == ""
+    assert transformer_cli.load(str(export), engine="ctranslate2").translate(LINES[:2], beam_size=1) == plain.lines[:2]
     assert from_run.err == plain.err  # the long line is named; greedy search has nothing else to say
     assert "translated in pieces: line 5" in plain.err
 
@@ -159,6 +161,9 @@ def test_wrong_engines_folders_and_a_missing_package_are_the_users_to_mend(
     assert tfm("translate", "--run", run, "--engine", "fast", "one").code == 2
     assert tfm("export", "--run", run, "--quantization", "int4").code == 2
     assert tfm("export", "--run", tmp_path / "none").code == 2
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    refused = tfm("export", "--run", run, "-o", tmp_path / "file" / "out")
+    assert (refused.code, "cannot be written" in refused.err) == (2, True)
     refused = tfm("translate", "--run", export, "--engine", "ctranslate2", "--to", "fr", "one")
     assert (refused.code, "does not translate into that language" in refused.err) == (2, True)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)

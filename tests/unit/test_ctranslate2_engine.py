@@ -193,7 +193,9 @@ def test_a_damaged_folder_is_named(tmp_path: Path, damage: str) -> None:
     assert str(tmp_path) in str(raised.value)
 
 
-def test_an_export_is_found_in_and_beside_its_run_and_only_with_its_weights(tmp_path: Path) -> None:
+def test_an_export_is_found_in_and_beside_its_run_and_only_with_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "model.safetensors").write_bytes(b"weights")
@@ -208,6 +210,8 @@ def test_an_export_is_found_in_and_beside_its_run_and_only_with_its_weights(tmp_
     assert ExportFolder.of(run).path == made.path
     beside = made.path.rename(tmp_path / "run-ctranslate2")
     assert ExportFolder.of(run).path == beside
+    monkeypatch.chdir(run)
+    assert ExportFolder.of(Path()).path == beside
     assert ExportFolder.of(beside).config == config()
 
 

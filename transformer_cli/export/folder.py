@@ -62,7 +62,8 @@ class ExportFolder:
         Raises:
             RunError: there is none, or it was made of other weights than the run has now.
         """
-        candidates = [run, run / INSIDE, run.with_name(f"{run.name}-{INSIDE}")]
+        place = run.resolve()  # "." has no name
+        candidates = [run, run / INSIDE, place.parent / f"{place.name}-{INSIDE}"]
         found = next((path for path in candidates if is_export(path)), None)
         if found is None:
             raise RunError(

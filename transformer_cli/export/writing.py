@@ -31,16 +31,23 @@ class Exported:
     origin: dict[str, str]  # name of the run and hash of its weights
 
     def write(self, folder: Path, quantization: Quantization) -> None:
-        """Write everything into a folder that is made for it; what was there is removed."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        """Write everything into a folder that is made for it; what was there is removed.
+
+        Raises:
+            UserError: CTranslate2 cannot represent the model.
+            TrainingFailed: the disk is full.
+            RunError: the place cannot be written.
+        """
         spec = specification(self.model, self.config.model, self.tokenizer, self.positions)
         spec.optimize(quantization)
-        spec.save(str(folder))
-        self.tokenizer.save(folder)
         about = self.config, self.tokenizer, quantization, self.positions
-        (folder / "README.txt").write_text(readme(*about), encoding="utf-8")
-        write_description(folder, description(*about, self.origin))
+        with explained(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            spec.save(str(folder))
+            self.tokenizer.save(folder)
+            (folder / "README.txt").write_text(readme(*about), encoding="utf-8")
+            write_description(folder, description(*about, self.origin))
 
 
 def write_description(folder: Path, content: dict[str, Any]) -> None:
@@ -81,8 +88,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".tmp-{path.name}")
     try:
+        yield temporary
         with explained(path):
-            yield temporary
             for file in temporary.iterdir():
                 _sync(file)
             sync_folder(temporary)
