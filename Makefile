@@ -50,7 +50,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(INSTALL) --no-build-isolation --editable '.[dev,plot,sentences]'
+	$(INSTALL) --no-build-isolation --editable '.[dev,plot,sentences,ctranslate2]'
 	touch $@
 
 wheel: $(VENV)/.dev

@@ -15,6 +15,7 @@ from transformer_cli import __version__
 from transformer_cli.arguments.augment import augment
 from transformer_cli.arguments.bench import bench
 from transformer_cli.arguments.evaluate import evaluate
+from transformer_cli.arguments.export import export
 from transformer_cli.arguments.init import init
 from transformer_cli.arguments.runs import runs
 from transformer_cli.arguments.text_arguments import TextCommand
@@ -35,6 +36,7 @@ app.command("train")(train)
 app.command("translate", cls=TextCommand)(translate)
 app.command("eval")(evaluate)
 app.command("augment")(augment)
+app.command("export")(export)
 app.command("bench")(bench)
 app.command("runs")(runs)
 app.command("init")(init)

@@ -162,7 +162,7 @@ def translation(config: Config, path: Path) -> object:
     if config.train.max_steps != 4:  # enough of them that a translation ends by itself
         run = RunFolder.create(path / "run", config, made.tokenizer, {})
         make_trainer(made, run, Runtime.resolve("cpu"), quiet=True).train()
-    translator = Translator(made.model, made.tokenizer, config, Runtime.resolve("cpu"))
+    translator = Translator.of_model(made.model, made.tokenizer, config, Runtime.resolve("cpu"))
     found = translator.translate_window(
         ["one cats sleep. q1", "two dogs wait. q2"], DecodeSettings.from_config(config.decode)
     )

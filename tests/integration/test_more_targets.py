@@ -78,7 +78,7 @@ def test_a_tag_in_a_sentence_is_text(folder: Path, kind: str) -> None:
 
 def test_every_piece_of_a_long_line_has_the_tag_and_fits(folder: Path) -> None:
     made = prepare(recipe(folder, "data.max_length=24", "model.positions=learned"), lambda note: None)
-    translator = Translator(made.model, made.tokenizer, made.config, Runtime.resolve("cpu"), to="fr")
+    translator = Translator.of_model(made.model, made.tokenizer, made.config, Runtime.resolve("cpu"), to="fr")
     line = "onecatssleep" * 30  # no space to cut at, so that the pieces are full
     (ids,) = made.tokenizer.encode_src([line])
     pieces = translator._pieces(line, ids)

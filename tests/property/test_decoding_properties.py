@@ -12,8 +12,8 @@ from transformer_cli.config import Config
 from transformer_cli.decoding.beam import BeamSearch
 from transformer_cli.decoding.model_steps import ModelSteps, canonical_places, room_for_keys
 from transformer_cli.decoding.search import search
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.runtime import Runtime
 
@@ -91,7 +91,7 @@ def test_no_line_of_a_thousand_depends_on_its_batch(weights: float, beam_size: i
 def test_the_cache_changes_nothing(beam_size: int, norm_placement: str) -> None:
     model = transformer(config(model={"norm_placement": norm_placement}), weights=2.5)
     sources = [[*ids, 3] for ids in tokenizer().encode_src(sentences(9, seed=9, longest=10))]
-    asked = [Sentence(source, cap=20) for source in sources]
+    asked = [Source(source, cap=20) for source in sources]
     settings = DecodeSettings(beam_size=beam_size, n_best=beam_size)
     n_places, room = canonical_places(5, beam_size), room_for_keys(model, 48)
     with torch.inference_mode():

@@ -17,8 +17,8 @@ from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.ranking import STEPS_PER_NAT
 from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.search import SteppedModel, search
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, seed_stream
@@ -44,7 +44,7 @@ class TableModel:
             self._known[row] = torch.tensor(draws, dtype=torch.float32).log_softmax(-1)
         return self._known[row].clone()
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         for place, sentence in zip(places, sentences, strict=True):
             self.places[place] = [(sentence.ids[0],)]
 
@@ -71,12 +71,12 @@ def run_search(
     model: SteppedModel, caps: Sequence[int], how: DecodeSettings, n_places: int | None = None, **changes: object
 ) -> list[list[Finished]]:
     """Search sentences 0, 1, ... of a table with these caps."""
-    asked = [Sentence([number], number=(number, 0), cap=cap) for number, cap in enumerate(caps)]
+    asked = [Source([number], number=(number, 0), cap=cap) for number, cap in enumerate(caps)]
     return run_sentences(model, [replace(sentence, **changes) for sentence in asked], how, n_places)  # type: ignore[arg-type]
 
 
 def run_sentences(
-    model: SteppedModel, sentences: Sequence[Sentence], how: DecodeSettings, n_places: int | None = None
+    model: SteppedModel, sentences: Sequence[Source], how: DecodeSettings, n_places: int | None = None
 ) -> list[list[Finished]]:
     n_places = n_places or max(1, len(sentences))
     longest = max((sentence.cap for sentence in sentences), default=1)
@@ -181,7 +181,7 @@ def config(**changes: dict[str, object]) -> Config:
         "train": {"max_steps": 1},
         "decode": {"beam_size": 3, "max_length_ratio": 1.0},
     }
-    merged = {name: values | changes.get(name, {}) for name, values in sections.items()}
+    merged = {name: sections.get(name, {}) | changes.get(name, {}) for name in sections | changes}
     return Config.model_validate(merged)
 
 
@@ -196,7 +196,7 @@ def transformer(how: Config, *, weights: float = 1.0, seed: int = 0) -> Transfor
 
 
 def translator(model: Transformer, how: Config) -> Translator:
-    return Translator(model, tokenizer(), how, Runtime.resolve("cpu"))
+    return Translator.of_model(model, tokenizer(), how, Runtime.resolve("cpu"))
 
 
 class UncachedSteps:
@@ -207,7 +207,7 @@ class UncachedSteps:
         self.src: dict[int, Tensor] = {}
         self.prefixes: dict[int, list[list[int]]] = {}
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         for place, sentence in zip(places, sentences, strict=True):
             self.src[place], self.prefixes[place] = torch.tensor([sentence.ids]), [[]]
 

@@ -20,6 +20,7 @@ LAYERS = [
     {"commands"},
     {"experiment", "evaluation", "benchmark"},
     {"training", "decoding"},
+    {"export"},
     {"checkpoint"},
     {"data", "model"},
     {"schema"},
@@ -86,8 +87,8 @@ def test_files_and_functions_stay_short() -> None:
     assert [f for f in functions if f[1] > 50] == []
 
 
-HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "transformer_cli.config"}
-COMMANDS = ["train", "translate", "eval", "augment", "bench", "runs", "init"]
+HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}
+COMMANDS = ["train", "translate", "eval", "augment", "export", "bench", "runs", "init"]
 
 
 @pytest.mark.parametrize(

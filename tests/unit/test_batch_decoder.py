@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding.batch_decoder import BatchDecoder, length_groups
 from transformer_cli.decoding.model_steps import canonical_length, canonical_places
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
 
@@ -51,7 +51,7 @@ def test_a_wide_model_is_searched_on_one_thread_and_the_threads_come_back() -> N
         model.encoder.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
         before = torch.get_num_threads()
         torch.set_num_threads(2)
-        BatchDecoder(model, Runtime.resolve("cpu")).search([Sentence([5, 3])], DecodeSettings(beam_size=1))
+        BatchDecoder(model, Runtime.resolve("cpu")).search([Source([5, 3])], DecodeSettings(beam_size=1))
         assert torch.get_num_threads() == 2
         torch.set_num_threads(before)
     assert seen == [2, 1]

@@ -6,7 +6,7 @@ import torch
 from decoding_rig import TableModel, argmax_loop, run_search, run_sentences, settings
 
 from transformer_cli.data.tokenizer import EOS
-from transformer_cli.decoding.sentence import Sentence
+from transformer_cli.decoding.source import Source
 
 CAPS = [4, 9, 6, 12, 3]
 DRAWN = {"sampling": True}
@@ -49,13 +49,13 @@ def test_samples_depend_on_seed_and_line_alone() -> None:
     how = settings(beam_size=3, **DRAWN)
     expected = run_search(TableModel(1, 30), CAPS, how)
     assert run_search(TableModel(1, 30), CAPS, how, n_places=2) == expected
-    alone = Sentence([3], number=(3, 0), cap=CAPS[3])
+    alone = Source([3], number=(3, 0), cap=CAPS[3])
     assert run_sentences(TableModel(1, 30), [alone], how) == expected[3:4]
     more = run_search(TableModel(1, 30), CAPS, how.but({"beam_size": 7}))
     for few, many in zip(tokens_of(expected), tokens_of(more), strict=True):
         assert all(tokens in many for tokens in few)
     assert run_search(TableModel(1, 30), CAPS, how.but({"seed": 2})) != expected
-    same_source = [Sentence([3], number=(line, 0), cap=30) for line in range(2)]
+    same_source = [Source([3], number=(line, 0), cap=30) for line in range(2)]
     first, second = run_sentences(TableModel(1, 30), same_source, how)
     assert first != second
 

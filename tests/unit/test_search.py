@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_cli.data.tokenizer import EOS
 from transformer_cli.decoding.pool import Finished, Pool, length_norm
-from transformer_cli.decoding.sentence import Sentence
+from transformer_cli.decoding.source import Source
 
 A, B, C = 4, 5, 6
 
@@ -27,7 +27,7 @@ class Chain:
         self.n_steps += 1
         return self.table.log()[tokens.flatten()]
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         pass
 
     def release(self, places: list[int]) -> None:
@@ -146,7 +146,7 @@ def test_neighbours_do_not_matter(beam_size: int) -> None:
     caps = [5, 17, 9, 3, 12]
     how = settings(beam_size=beam_size, no_repeat_ngram=2)
     together = run_search(TableModel(2, 60), caps, how)
-    alone = Sentence([3], number=(3, 0), cap=caps[3])
+    alone = Source([3], number=(3, 0), cap=caps[3])
     assert run_sentences(TableModel(2, 60), [alone], how) == together[3:4]
     assert run_search(TableModel(2, 60), caps, how, n_places=2) == together
 
@@ -193,7 +193,7 @@ def test_log_probs_of_the_tokens_add_up_to_the_score(beam_size: int) -> None:
 @pytest.mark.parametrize("changes", [{"beam_size": 1}, {"beam_size": 4, "n_best": 4}, {"sampling": True}])
 def test_every_translation_starts_with_its_prefix(changes: dict[str, object]) -> None:
     how = settings(**changes)
-    sentences = [Sentence([n], number=(n, 0), prefix=prefix, cap=8) for n, prefix in enumerate([[], [9], [5, 5, 7]])]
+    sentences = [Source([n], number=(n, 0), prefix=prefix, cap=8) for n, prefix in enumerate([[], [9], [5, 5, 7]])]
     found = run_sentences(TableModel(7, 14), sentences, how, n_places=2)
     for sentence, hypotheses in zip(sentences, found, strict=True):
         assert hypotheses

@@ -9,8 +9,8 @@ from decoding_rig import config, sentences, tokenizer, transformer, translator
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pool import Finished
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import RunError, UserError
 
@@ -99,7 +99,7 @@ def test_a_long_line_is_translated_in_pieces(small: Translator) -> None:
 def test_pieces_are_those_of_cutting_and_join_in_order(small: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[int]] = []
 
-    def echo(self: BatchDecoder, asked: list[Sentence], settings: DecodeSettings) -> list[list[Finished]]:
+    def echo(self: BatchDecoder, asked: list[Source], settings: DecodeSettings) -> list[list[Finished]]:
         seen.extend(list(sentence.ids) for sentence in asked)
         return [[Finished(-1.0 - n, list(sentence.ids[:-1]), n == 1)] for n, sentence in enumerate(asked)]
 
@@ -195,7 +195,7 @@ def test_half_precision(amp: str) -> None:
 
     model = transformer(config(), weights=2.0)
     runtime = Runtime.resolve("cpu", amp)  # type: ignore[arg-type]
-    half = Translator(model, tokenizer(), config(), runtime)
+    half = Translator.of_model(model, tokenizer(), config(), runtime)
     lines = sentences(12, seed=4)
     assert all(half.translate(lines))
     assert half.translate(lines, batch_size=5) == half.translate(lines)

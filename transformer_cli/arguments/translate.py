@@ -34,6 +34,13 @@ class Format(StrEnum):
     jsonl = "jsonl"
 
 
+class Engine(StrEnum):
+    """Who searches."""
+
+    torch = "torch"
+    ctranslate2 = "ctranslate2"
+
+
 Texts = Annotated[
     list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any, --input or stdin is read.")
 ]
@@ -55,6 +62,7 @@ MaxLengthRatio = Annotated[
     float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
 ]
 MinLength = Annotated[int | None, typer.Option("--min-length", min=0, help="Least target tokens of a translation.")]
+SearchEngine = Annotated[Engine, typer.Option("--engine", help="ctranslate2 needs an export: tfm export.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
 
@@ -76,6 +84,7 @@ def translate(
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,
+    engine: SearchEngine = Engine.torch,
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -103,5 +112,6 @@ def translate(
         field=field,
         resume=resume,
         overwrite=overwrite,
+        engine=engine.value,
     )
     command.run_translate(request)

@@ -3,7 +3,6 @@
 from contextlib import suppress
 from pathlib import Path
 
-from transformer_cli.checkpoint import newest_run, read_info, run_folders
 from transformer_cli.commands.notes import Note
 from transformer_cli.errors import RunError
 
@@ -16,6 +15,8 @@ def chosen_run(given: Path | None, note: Note) -> Path:
     """
     if given is not None:
         return given
+    from transformer_cli.checkpoint import newest_run, read_info  # loads torch, which an exported folder does not need
+
     path = newest_run()
     info = read_info(path)
     finished = info["status"] == "finished"
@@ -32,6 +33,8 @@ def newest_started_run(root: Path = Path("runs")) -> Path:
     Raises:
         RunError: there is none.
     """
+    from transformer_cli.checkpoint import read_info, run_folders
+
     found = []
     for path in run_folders(root):
         with suppress(RunError):

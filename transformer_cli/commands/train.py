@@ -158,7 +158,7 @@ def make_trainer(experiment: Experiment, run: RunFolder, runtime: Runtime, quiet
     in_float32 = replace(runtime, amp_dtype=None)  # as `tfm eval` translates, so that both find the same BLEU
 
     def translate(model: Transformer, lines: Sequence[str]) -> list[str]:
-        translator = Translator(model, experiment.tokenizer, config, in_float32)
+        translator = Translator.of_model(model, experiment.tokenizer, config, in_float32)
         return translator.translate(lines, beam_size=config.train.validate_beam_size)
 
     return Trainer(

@@ -20,13 +20,16 @@ from transformer_cli.commands.output_file import is_special, output_file
 from transformer_cli.commands.part_file import Job, part_file
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
+from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translator import Engine, Translation, Translator
 from transformer_cli.errors import UserError
+from transformer_cli.export.folder import MODEL, ExportFolder
 from transformer_cli.runtime import Runtime
 
 _JSON_NAMES = (".jsonl", ".jsonl.gz")
+_SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class TranslateRequest:
     device: str
     quiet: bool
     to: str | None = None  # language to translate into; None: the run's main one
+    engine: Engine = "torch"
     input_format: str | None = None  # text | jsonl; None: by the name of the file
     field: str | None = None  # of a JSON object, with its text; None: source, or else text
     resume: bool = False  # go on with what an interrupted job has left
@@ -77,14 +81,18 @@ def run_translate(request: TranslateRequest) -> None:
     try:
         with _sink(request, note) as sink:  # first: a place that cannot be written is known before a model is loaded
             run = chosen_run(request.run, note)
-            translator = Translator.from_run(run, device=request.device, to=request.to)
+            translator = Translator.from_run(run, device=request.device, to=request.to, engine=request.engine)
             settings = DecodeSettings.from_config(translator.config.decode).but(
                 {**request.search, "n_best": request.n_best}
             )
+            if request.engine == "ctranslate2" and (told := differences(settings)):
+                note(told)
             lines = _source(request, events)
             done = sink.begin(lambda: _job(request, run, settings), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
-            _write_all(request, settings, sink, _watched(_answers(translator, settings, sink, batches), done, events))
+            _write_all(
+                request, settings, sink, _watched(_answers(translator, settings, sink, batches, done), done, events)
+            )
     finally:
         events.tell(note)
 
@@ -132,16 +140,18 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
 
 def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
-    with weights_file(run).open("rb") as file:
+    engine = request.engine
+    with (weights_file(run) if engine == "torch" else ExportFolder.of(run).path / MODEL).open("rb") as file:
         weights = hashlib.file_digest(file, "sha256").hexdigest()
-    search = {name: value for name, value in asdict(settings).items() if not name.startswith("batch_")}
+    search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
     return search | {
         "to": request.to,
         "format": request.output_format,
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
+        "engine": engine,
         "weights": weights[:16],
-        "device": Runtime.resolve(request.device).device.type,
+        "device": Runtime.resolve(request.device).device.type if engine == "torch" else request.device,
         "sentences": sentence_rule(),
         "version": __version__,
     }
@@ -151,10 +161,11 @@ Answer = tuple[InputLine, Translation]
 
 
 def _answers(
-    translator: Translator, settings: DecodeSettings, sink: "Sink", batches: Iterable[list[InputLine]]
+    translator: Translator, settings: DecodeSettings, sink: "Sink", batches: Iterable[list[InputLine]], first: int
 ) -> Iterator[Answer]:
     for lines in batches:
-        translations = translator.translate_window([line.text for line in lines], settings)
+        translations = translator.translate_window([line.text for line in lines], settings, first)
+        first += len(lines)
         yield from zip(lines, translations, strict=True)
         sink.mark([line.raw for line in lines])  # all are written by now: the next answer is asked for
 

@@ -21,8 +21,8 @@ from transformer_cli.decoding.model_steps import (
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.search import search
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -58,7 +58,7 @@ class BatchDecoder:
     def __init__(self, model: Transformer, runtime: Runtime) -> None:
         self._model, self._runtime = model, runtime
 
-    def search(self, sentences: Sequence[Sentence], settings: DecodeSettings) -> list[list[Finished]]:
+    def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first.
 
         The model is left in the mode (training or not) and the random generators in the state in which they were.
@@ -78,12 +78,12 @@ class BatchDecoder:
                     found[number] = result
         return found
 
-    def _cap(self, sentence: Sentence, settings: DecodeSettings) -> int:
+    def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
         cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)
         return cap if self._model.max_length is None else min(cap, self._model.max_length)
 
     def _search(
-        self, sentences: list[Sentence], n_places: int, room: int, settings: DecodeSettings
+        self, sentences: list[Source], n_places: int, room: int, settings: DecodeSettings
     ) -> list[list[Finished]]:
         width, device = settings.beam_size, self._runtime.device
         n_places = canonical_places(min(n_places, len(sentences)), width)

@@ -20,8 +20,8 @@ from torch import Tensor
 from transformer_cli.decoding.hypotheses import Hypotheses, end_of
 from transformer_cli.decoding.pool import Finished, Pool, length_norm
 from transformer_cli.decoding.ranking import DEAD, STEPS_PER_NAT, best, best_tokens, to_grid
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 
 
 class BeamSearch:
@@ -49,7 +49,7 @@ class BeamSearch:
         """The hypothesis ``[N, K]`` of the step before that each one continues."""
         return self._live.parents
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places; each starts with one hypothesis, the others are dead."""
         self._live.admit(places, sentences)
         self._totals[places] = DEAD

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 
 _NONE = -1  # no token, no sentence
 
@@ -42,7 +42,7 @@ class Hypotheses:
         self._values = torch.zeros(n_places, n_hypotheses, longest, device=device)
         self._prefixes: Tensor | None = None  # [N, P], NONE at the end
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Start anew in these places."""
         self.lengths[places], self.busy[places], self.newest[places] = 0, True, BOS
         self.caps[places] = torch.tensor([sentence.cap for sentence in sentences], device=self.caps.device)
@@ -94,7 +94,7 @@ class Hypotheses:
         tokens, values = self._tokens[place, hypothesis, :length], self._values[place, hypothesis, :length]
         return tokens.tolist(), values.tolist()
 
-    def _write_prefixes(self, places: list[int], sentences: Sequence[Sentence], longest: int) -> None:
+    def _write_prefixes(self, places: list[int], sentences: Sequence[Source], longest: int) -> None:
         if self._prefixes is None and not longest:
             return
         n_places, width = len(self.lengths), 0 if self._prefixes is None else self._prefixes.size(1)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.data.tokenizer import PAD
-from transformer_cli.decoding.sentence import Sentence
+from transformer_cli.decoding.source import Source
 from transformer_cli.model.cache import padded_keys
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
@@ -56,7 +56,7 @@ class ModelSteps:
         with runtime.autocast():
             self._cache = model.new_cache(n_places, n_hypotheses, src_length)
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Encode sentences, those of one canonical length together, and let them take places."""
         lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]
         for length in sorted(set(lengths)):

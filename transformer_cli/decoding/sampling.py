@@ -18,8 +18,8 @@ from torch import Tensor
 from transformer_cli.data.tokenizer import EOS
 from transformer_cli.decoding.hypotheses import Hypotheses
 from transformer_cli.decoding.pool import Finished, length_norm
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 
 
 class Sampling:
@@ -46,7 +46,7 @@ class Sampling:
         """Every sample continues itself: ``[N, K]``."""
         return self._live.parents
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places."""
         self._live.admit(places, sentences)
         self._unfinished[places] = True

@@ -14,7 +14,7 @@ from typing import Protocol
 from torch import Tensor
 
 from transformer_cli.decoding.pool import Finished
-from transformer_cli.decoding.sentence import Sentence
+from transformer_cli.decoding.source import Source
 
 _SHARE = 8
 
@@ -22,7 +22,7 @@ _SHARE = 8
 class SteppedModel(Protocol):
     """What a search sees of a model; rows ``[N * K]`` are places times hypotheses."""
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places."""
 
     def release(self, places: list[int]) -> None:
@@ -54,7 +54,7 @@ class Chooser(Protocol):
     @property
     def parents(self) -> Tensor: ...  # noqa: D102
 
-    def admit(self, places: list[int], sentences: Sequence[Sentence]) -> None:
+    def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places."""
 
     def keep(self, places: list[int]) -> None:
@@ -67,7 +67,7 @@ class Chooser(Protocol):
 def search(
     model: SteppedModel,
     chooser: Chooser,
-    sentences: Sequence[Sentence],
+    sentences: Sequence[Source],
     n_places: int,
     *,
     refill: bool = True,

@@ -3,24 +3,32 @@
 Lines are read in windows: those of a window are sorted by length and share batches, so a window bounds the memory that
 an endless stream needs, and a line is answered as soon as its window is full. The text of a line does not depend on its
 window, batch, order or neighbours (``batch_decoder.py``). Files, formats and warnings are the command's.
+
+Who searches is an engine behind one method: ours, which needs torch and is imported only when it is used, or
+CTranslate2's (``ctranslate2_engine.py``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from transformer_cli.checkpoint import load_model
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
-from transformer_cli.decoding.batch_decoder import BatchDecoder
+from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Runtime
+from transformer_cli.decoding.source import Source
+from transformer_cli.export.folder import ExportFolder, refuse_export
+
+if TYPE_CHECKING:
+    from transformer_cli.model.transformer import Transformer
+    from transformer_cli.runtime import Runtime
+
+Engine = Literal["torch", "ctranslate2"]
 
 #: Lines read ahead by default: enough for full batches of every length.
 WINDOW = 2048
@@ -58,20 +66,33 @@ class Translation:
         return self.hypotheses[0].capped
 
 
+class Decoder(Protocol):
+    """What searches."""
+
+    def search(self, asked: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
+        """Return the finished hypotheses of each source, best first."""
+
+
 class Translator:
     """A model that translates text."""
 
     def __init__(
-        self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime, to: str | None = None
+        self,
+        decoder: Decoder,
+        tokenizer: Tokenizer,
+        config: Config,
+        to: str | None = None,
+        *,
+        max_length: int | None = None,
     ) -> None:
-        """Wrap a model, which may be one that is being trained: translating leaves no trace in it.
+        """Wrap what searches.
 
         Args:
-            model: on the runtime's device.
+            decoder: searches translations of token ids.
             tokenizer: the model's own.
             config: ``decode``, ``data.max_length`` and ``data.tgt_lang`` are used.
-            runtime: device and precision.
             to: language to translate into, one of those the model was trained for; None: ``data.tgt_lang``.
+            max_length: longest source, in tokens, that the model can take; None: any.
 
         Raises:
             UserError: the model was not trained for that language.
@@ -79,21 +100,61 @@ class Translator:
         self.tokenizer, self.config = tokenizer, config
         self.tgt_lang = config.data.target(to)
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
-        self._decoder = BatchDecoder(model, runtime)
-        self._longest = min(config.data.max_length, model.max_length or config.data.max_length)
+        self._decoder = decoder
+        self._longest = min(config.data.max_length, max_length or config.data.max_length)
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
 
     @classmethod
-    def from_run(cls, run: str | Path, device: str = "auto", to: str | None = None) -> "Translator":
+    def of_model(
+        cls, model: "Transformer", tokenizer: Tokenizer, config: Config, runtime: "Runtime", to: str | None = None
+    ) -> "Translator":
+        """Wrap a model, which may be one that is being trained: translating leaves no trace in it.
+
+        Args:
+            model: on the runtime's device.
+            tokenizer: as of ``__init__``.
+            config: as of ``__init__``.
+            runtime: device and precision.
+            to: as of ``__init__``.
+
+        Raises:
+            UserError: the model was not trained for that language.
+        """
+        from transformer_cli.decoding.batch_decoder import BatchDecoder
+
+        return cls(BatchDecoder(model, runtime), tokenizer, config, to, max_length=model.max_length)
+
+    @classmethod
+    def from_run(
+        cls, run: str | Path, device: str = "auto", to: str | None = None, engine: Engine = "torch"
+    ) -> "Translator":
         """Load a run folder, or one of its checkpoints, to translate into its main or another language.
+
+        Args:
+            run: with the engine ``ctranslate2`` an exported folder, or a run with an export inside or beside it.
+            device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+            to: language to translate into; None: the main one.
+            engine: who searches.
 
         Raises:
             RunError: there is no usable model at that place.
-            UserError: there is no such device, or no such language.
+            UserError: there is no such device, or no such language, or CTranslate2 is not installed.
         """
+        if engine == "ctranslate2":
+            return cls._from_export(Path(run), device, to)
+        from transformer_cli.checkpoint import load_model
+        from transformer_cli.runtime import Runtime
+
+        refuse_export(Path(run))
         runtime = Runtime.resolve(device)
         model, tokenizer, config = load_model(run, runtime.device)
-        return cls(model, tokenizer, config, runtime, to)
+        return cls.of_model(model, tokenizer, config, runtime, to)
+
+    @classmethod
+    def _from_export(cls, run: Path, device: str, to: str | None) -> "Translator":
+        folder = ExportFolder.of(run)
+        decoder = CTranslate2Engine(folder, device)
+        return cls(decoder, folder.tokenizer, folder.config, to, max_length=decoder.max_length)
 
     def translate(
         self,
@@ -140,7 +201,7 @@ class Translator:
         """
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
         sentences = [
-            Sentence(ids, number=(first + number, part))
+            Source(ids, number=(first + number, part))
             for number, line in enumerate(pieces)
             for part, ids in enumerate(line)
         ]

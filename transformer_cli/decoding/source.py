@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Sentence:
+class Source:
     """Source ids and what belongs to them alone.
 
     Attributes:

@@ -1,0 +1,179 @@
+"""``tfm export`` and ``tfm translate --engine ctranslate2``: the run answers from another engine, or says why not."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from command_line import Tfm
+from safetensors.torch import load_file, save_file
+
+import transformer_cli
+from transformer_cli.commands import export_check
+
+LINES = ["one cats sleep.", "two dogs wait.", "", "six books fall.", "two " * 500]
+
+
+@pytest.fixture(scope="module")
+def exported(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the run with an export inside; tests read it."""
+    copy = tmp_path_factory.mktemp("exported") / "run"
+    shutil.copytree(run, copy)
+    return copy
+
+
+@pytest.fixture
+def export(tfm: Tfm, exported: Path) -> Path:
+    folder = exported / "ctranslate2"
+    if not folder.exists():
+        done = tfm("export", "--run", exported)
+        assert done.code == 0, done.err
+        assert (
+            "float32        30 of 30 (100.0 %) identical to the run, greedy, dev lines of the run" in done.out.decode()
+        )
+    return folder
+
+
+def test_both_engines_translate_alike(tfm: Tfm, exported: Path, export: Path, tmp_path: Path) -> None:
+    data = "".join(f"{line}\n" for line in LINES).encode()
+    (tmp_path / "in.txt").write_bytes(data)
+    plain = tfm("translate", "--run", exported, "-b", "1", *LINES)
+    from_run = tfm("translate", "--run", exported, "--engine", "ctranslate2", "-b", "1", *LINES)
+    from_pipe = tfm("translate", "--run", export, "--engine", "ctranslate2", "-b", "1", stdin=data)
+    command = ["translate", "--run", export, "--engine", "ctranslate2", "-b", "1"]
+    from_file = tfm(*command, "-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    assert [plain.code, from_run.code, from_pipe.code, from_file.code] == [0, 0, 0, 0]
+    assert plain.out == from_run.out == from_pipe.out == (tmp_path / "out.txt").read_bytes()
+    assert plain.lines[2] == ""
+    assert transformer_cli.load(str(export), engine="ctranslate2").translate(LINES[:2], beam_size=1) == plain.lines[:2]
+    assert from_run.err == plain.err  # the long line is named; greedy search has nothing else to say
+    assert "translated in pieces: line 5" in plain.err
+
+
+def test_n_best_and_documents_keep_their_form(tfm: Tfm, export: Path) -> None:
+    command = ["translate", "--run", export, "--engine", "ctranslate2", "--n-best", "3"]
+    texts = tfm(*command, *LINES[:2])
+    objects = [json.loads(line) for line in tfm(*command, "--format", "jsonl", *LINES[:2]).lines]
+    document = tfm(*command, "--json", *LINES[:2]).json
+    assert len(texts.lines) == 6
+    assert document["translations"] == objects
+    assert [h["text"] for o in objects for h in o["translations"]] == texts.lines
+    assert texts.err.count("engine ctranslate2: beam search") == 1
+    assert tfm(*command, "--quiet", *LINES[:2]).err == ""
+
+
+def test_the_folder_alone_translates_without_torch(export: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    shutil.copytree(export, alone)
+    program = (
+        "import sys, contextlib\n"
+        "from transformer_cli.cli import main\n"
+        f"command = ['translate', '--run', {str(alone)!r}, '--engine', 'ctranslate2', 'one cats sleep.']\n"
+        "with contextlib.suppress(SystemExit): main(command)\n"
+        "print('torch' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    first, loaded = done.stdout.splitlines()
+    assert first
+    assert loaded == "False"
+
+
+def test_a_quantised_export_says_how_it_compares(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    done = tfm("export", "--run", run, "-o", tmp_path / "small", "--quantization", "int8", "--json")
+    assert done.code == 0
+    report = done.json
+    assert list(report["agreement"]) == ["float32", "int8"]
+    assert report["agreement"]["float32"]["identical"] == 30
+    described = json.loads((tmp_path / "small" / "export.json").read_bytes())
+    assert described["quantization"] == "int8"
+    assert described["check"]["identical"]["int8"] == report["agreement"]["int8"]["identical"] > 0
+    assert tfm("translate", "--run", tmp_path / "small", "--engine", "ctranslate2", "one cats sleep.").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["small"]
+    assert not [path for path in (tmp_path / "small").iterdir() if path.suffix in (".pkl", ".pt", ".tmp")]
+
+
+def test_a_checkpoint_is_exported_too_and_phrases_stand_in_for_lost_dev_files(
+    tfm: Tfm, run: Path, files: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    config = (copy / "config.yaml").read_text(encoding="utf-8")
+    (copy / "config.yaml").write_text(config.replace(str(files), str(tmp_path / "gone")), encoding="utf-8")
+    (checkpoint,) = list((copy / "checkpoints").iterdir())[-1:]
+    done = tfm("export", "--run", checkpoint, "-o", tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    assert done.json["lines"] == "phrasebook lines in en"
+    assert "cannot be read, checking with the phrasebook instead" in done.err
+
+
+def test_an_export_that_translates_otherwise_is_not_kept(
+    tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformer_cli.export import ctranslate2_spec
+
+    monkeypatch.setattr(ctranslate2_spec, "sinusoidal_table", lambda n, width: torch.zeros(n, width))
+    done = tfm("export", "--run", run, "-o", tmp_path / "out")
+    assert done.code == 1
+    assert "translates otherwise than the run and was not kept" in done.err
+    assert "99 % of the lines" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_in_the_way_stays(tfm: Tfm, run: Path, export: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "file").write_text("mine", encoding="utf-8")
+    for overwrite in ([], ["--overwrite"]):
+        done = tfm("export", "--run", run, "-o", mine, *overwrite)
+        assert (done.code, "in the way and is not an export" in done.err) == (2, True)
+    refused = tfm("export", "--run", run, "-o", export)
+    assert (refused.code, "replace it with --overwrite" in refused.err) == (2, True)
+    shutil.copytree(export, tmp_path / "old")
+    (tmp_path / "old" / "export.json").touch()
+    (tmp_path / "old" / "stale").write_text("stale", encoding="utf-8")
+    assert tfm("export", "--run", run, "-o", tmp_path / "old", "--overwrite").code == 0
+    assert not (tmp_path / "old" / "stale").exists()
+    assert (mine / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_other_weights_than_the_exported_ones_are_noticed(
+    tfm: Tfm, export: Path, exported: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(exported, copy)
+    weights = load_file(copy / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, copy / "model.safetensors")
+    refused = tfm("translate", "--run", copy, "--engine", "ctranslate2", "one")
+    assert (refused.code, "from other weights than the run has now" in refused.err) == (2, True)
+    assert tfm("translate", "--run", copy / "ctranslate2", "--engine", "ctranslate2", "one").code == 0
+
+
+def test_wrong_engines_folders_and_a_missing_package_are_the_users_to_mend(
+    tfm: Tfm, run: Path, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = tfm("translate", "--run", export, "one")
+    assert (refused.code, "add --engine ctranslate2" in refused.err) == (2, True)
+    refused = tfm("translate", "--run", run, "--engine", "ctranslate2", "one")
+    assert (refused.code, f"tfm export --run {run}" in refused.err) == (2, True)
+    assert tfm("translate", "--run", run, "--engine", "fast", "one").code == 2
+    assert tfm("export", "--run", run, "--quantization", "int4").code == 2
+    assert tfm("export", "--run", tmp_path / "none").code == 2
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    refused = tfm("export", "--run", run, "-o", tmp_path / "file" / "out")
+    assert (refused.code, "cannot be written" in refused.err) == (2, True)
+    refused = tfm("translate", "--run", export, "--engine", "ctranslate2", "--to", "fr", "one")
+    assert (refused.code, "does not translate into that language" in refused.err) == (2, True)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    for command in (["export", "--run", run], ["translate", "--run", export, "--engine", "ctranslate2", "one"]):
+        refused = tfm(*command)
+        assert (refused.code, "pip install 'transformer-cli[ctranslate2]'" in refused.err) == (2, True)
+
+
+def test_agreement_counts_and_judges() -> None:
+    assert str(export_check.Agreement(198, 200, ("a", "b", "c"))) == "198 of 200 (99.0 %)"
+    export_check.refuse_unlike(export_check.Agreement(198, 200, ("a", "b", "c")))
+    with pytest.raises(Exception, match="197 of 200"):
+        export_check.refuse_unlike(export_check.Agreement(197, 200, ("a", "b", "c")))

@@ -1,0 +1,1 @@
+"""From a run to a folder that another engine answers from, without torch and without this package."""
