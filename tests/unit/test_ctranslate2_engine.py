@@ -1,6 +1,5 @@
 """The search by CTranslate2 behind the call of our own: limits, order, refusals, and a folder that stands alone."""
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -17,6 +16,7 @@ from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine, differences
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import _LINE_BREAKS, Translator
 from transformer_cli.errors import RunError, UserError
 from transformer_cli.export.folder import ExportFolder
@@ -33,8 +33,8 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[BatchDecoder, CTr
 
 
 @pytest.fixture(scope="module")
-def sources() -> list[list[int]]:
-    return [[*ids, EOS] for ids in tokenizer().encode_src(sentences(40, seed=11, longest=8))]
+def sources() -> list[Source]:
+    return [Source([*ids, EOS]) for ids in tokenizer().encode_src(sentences(40, seed=11, longest=8))]
 
 
 def said(found: list[list[Finished]]) -> list[tuple[list[int], bool]]:
@@ -56,7 +56,7 @@ def said(found: list[list[Finished]]) -> list[tuple[list[int], bool]]:
     ids=str,
 )
 def test_greedy_tokens_limits_and_cut_ends_are_ours(
-    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]], changes: dict[str, object]
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source], changes: dict[str, object]
 ) -> None:
     how = GREEDY.but(changes)
     ours, theirs = engines
@@ -73,23 +73,23 @@ def test_greedy_tokens_limits_and_cut_ends_are_ours(
 
 
 def test_what_would_have_ended_at_the_limit_is_not_called_cut(
-    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source]
 ) -> None:
     longer = GREEDY.but({"min_length": 12})
     free = said(engines[0].search(sources, longer))
     ends = [(source, len(tokens)) for source, (tokens, capped) in zip(sources, free, strict=True) if not capped]
-    just_enough = [(source, (n - 9 + 0.5) / len(source), n) for source, n in ends]
+    just_enough = [(source, (n - 9 + 0.5) / len(source.ids), n) for source, n in ends]
     assert just_enough
     for source, ratio, n in just_enough:
         how = longer.but({"max_length_ratio": ratio})
-        assert how.max_length(len(source)) == n + 1
+        assert how.max_length(len(source.ids)) == n + 1
         ours, theirs = (said(engine.search([source], how)) for engine in engines)
         assert ours == theirs
         assert not theirs[0][1]
 
 
 def test_scores_are_ours_but_for_what_must_not_be_chosen(
-    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source]
 ) -> None:
     how = GREEDY.but({"length_penalty": 0.7, "min_length": 0})
     ours, theirs = (engine.search(sources, how) for engine in engines)
@@ -100,7 +100,7 @@ def test_scores_are_ours_but_for_what_must_not_be_chosen(
 
 
 def test_the_n_best_are_different_and_in_the_order_of_our_penalty(
-    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source]
 ) -> None:
     how = DecodeSettings(beam_size=4, n_best=4, length_penalty=1.0)
     ours, theirs = (engine.search(sources, how) for engine in engines)
@@ -123,7 +123,7 @@ def test_the_n_best_are_different_and_in_the_order_of_our_penalty(
 
 
 def test_batches_keep_the_order_and_change_nothing(
-    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source]
 ) -> None:
     engine = engines[1]
     whole = engine.search(sources, GREEDY)
@@ -144,20 +144,26 @@ def test_lines_in_pieces_blank_lines_and_n_best_through_the_translator(tmp_path:
 
 
 def test_what_differs_is_said_and_what_cannot_be_done_is_refused(
-    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[list[int]]
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source]
 ) -> None:
     assert differences(GREEDY) is None
     assert "length^0.6" in str(differences(DecodeSettings(length_penalty=0.6)))
     with pytest.raises(UserError, match="length_penalty is too large"):
         engines[1].search(sources, DecodeSettings(length_penalty=11))
 
-    @dataclasses.dataclass(frozen=True)
-    class More(DecodeSettings):
-        temperature: float = 0.0
+    with pytest.raises(UserError, match=r"does not know sampling(.|\n)*got: True(.|\n)*--engine torch"):
+        engines[1].search(sources[:1], DecodeSettings(beam_size=1, sampling=True))
+    with pytest.raises(UserError, match="not asked for prefixes"):
+        engines[1].search([Source([5, EOS], prefix=[7])], GREEDY)
 
-    assert engines[1].search(sources[:1], More(beam_size=1))
-    with pytest.raises(UserError, match=r"does not know temperature(.|\n)*got: 0.5(.|\n)*--engine torch"):
-        engines[1].search(sources[:1], More(beam_size=1, temperature=0.5))
+
+def test_plain_normalisation_is_the_engines_own(
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source]
+) -> None:
+    how = DecodeSettings(beam_size=1, length_normalization="plain")
+    ours, theirs = (engine.search(sources, how) for engine in engines)
+    for our, their in zip(ours, theirs, strict=True):
+        assert their[0].score == pytest.approx(our[0].score, rel=0.02)
 
 
 @pytest.mark.parametrize(

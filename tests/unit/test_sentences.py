@@ -13,6 +13,7 @@ from transformer_cli.decoding.pieces import cut, places
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends, sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 
 LINES = st.text(alphabet=st.sampled_from('abA.!?。！ \t"”)1é你😀\u00a0\u3000\u2028\u2581;'), max_size=60) | st.text(
     max_size=40
@@ -133,9 +134,9 @@ def test_only_lines_that_are_too_long_depend_on_the_rule(rule: str, monkeypatch:
     small = translator(transformer(config()), config())
     sources: list[list[int]] = []
 
-    def echo(self: BatchDecoder, given: list[list[int]], settings: DecodeSettings) -> list[list[Finished]]:
-        sources.extend(given)
-        return [[Finished(0.0, source[:-1], False)] for source in given]
+    def echo(self: BatchDecoder, given: list[Source], settings: DecodeSettings) -> list[list[Finished]]:
+        sources.extend(list(source.ids) for source in given)
+        return [[Finished(0.0, list(source.ids[:-1]), False)] for source in given]
 
     monkeypatch.setattr(BatchDecoder, "search", echo)
     fits = "Hund Nr. 5. Katze. " * 2

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from transformer_cli import __version__
-from transformer_cli.checkpoint import weights_file
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
@@ -26,7 +25,6 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Engine, Translation, Translator
 from transformer_cli.errors import UserError
 from transformer_cli.export.folder import MODEL, ExportFolder
-from transformer_cli.runtime import Runtime
 
 _JSON_NAMES = (".jsonl", ".jsonl.gz")
 _SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
@@ -140,21 +138,30 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
 
 def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
-    engine = request.engine
-    with (weights_file(run) if engine == "torch" else ExportFolder.of(run).path / MODEL).open("rb") as file:
-        weights = hashlib.file_digest(file, "sha256").hexdigest()
+    weights, device = _weights_and_device(request, run)
+    with weights.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
     return search | {
         "to": request.to,
         "format": request.output_format,
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
-        "engine": engine,
-        "weights": weights[:16],
-        "device": Runtime.resolve(request.device).device.type if engine == "torch" else request.device,
+        "engine": request.engine,
+        "weights": sha256[:16],
+        "device": device,
         "sentences": sentence_rule(),
         "version": __version__,
     }
+
+
+def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str]:
+    if request.engine == "ctranslate2":
+        return ExportFolder.of(run).path / MODEL, request.device
+    from transformer_cli.checkpoint import weights_file  # an export is translated without torch
+    from transformer_cli.runtime import Runtime
+
+    return weights_file(run), Runtime.resolve(request.device).device.type
 
 
 Answer = tuple[InputLine, Translation]
