@@ -99,6 +99,11 @@ def test_n_best_lists_and_formats(tfm: Tfm, run: Path) -> None:
     assert [row[3] for row in rows] == lines
     assert [h["text"] for o in objects for h in o["translations"]] == lines
     assert document["translations"] == objects
+    for found in objects:
+        best = found["translations"][0]
+        assert all(found[name] == best[name] for name in ("score", "tokens", "token_logprobs", "end_logprobs"))
+        assert len(found["token_logprobs"]) == len(found["tokens"])
+        assert max(found["token_logprobs"] + found["end_logprobs"]) <= 0
     scores = [float(row[2]) for row in rows[:3]]
     assert scores == sorted(scores, reverse=True)
 

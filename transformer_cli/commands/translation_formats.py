@@ -17,6 +17,8 @@ FIELDS: dict[str, Callable[[Translation, int], object]] = {
     "translation": lambda translation, number: translation.text,
     "score": lambda translation, number: translation.hypotheses[0].score,
     "tokens": lambda translation, number: translation.hypotheses[0].tokens,
+    "token_logprobs": lambda translation, number: translation.hypotheses[0].token_logprobs,
+    "end_logprobs": lambda translation, number: translation.hypotheses[0].end_logprobs,
     "translations": lambda translation, number: [asdict(hypothesis) for hypothesis in translation.hypotheses],
 }
 

@@ -39,12 +39,17 @@ _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), "
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation of a line."""
+    """One translation of a line.
+
+    What one piece scores is the sum of both lists of log-probabilities over ``length_norm(tokens + 1)``.
+    """
 
     text: str
     score: float  # log-probability over length penalty; of a line in pieces, their mean
     tokens: list[str]
     capped: bool = False  # it, or a piece of it, was ended by the length limit
+    token_logprobs: list[float] | None = None  # of each token; None: the engine does not tell
+    end_logprobs: list[float] | None = None  # of the </s> of each piece of the line
 
 
 @dataclass(frozen=True)
@@ -223,7 +228,7 @@ class Translator:
 
     def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
         if not pieces:
-            return Translation(line, [Hypothesis("", 0.0, [])], pieces=0)
+            return Translation(line, [Hypothesis("", 0.0, [], token_logprobs=[], end_logprobs=[])], pieces=0)
         nothing = Finished(-float("inf"), [], capped=True)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
         distinct: dict[str, Hypothesis] = {}
@@ -238,4 +243,12 @@ class Translator:
         text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
         tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
         score = sum(part.score for part in parts) / len(parts)
-        return Hypothesis(text.translate(_LINE_BREAKS), score, tokens, any(part.capped for part in parts))
+        known = all(part.log_probs for part in parts)  # of </s> at least, if the engine tells
+        return Hypothesis(
+            text.translate(_LINE_BREAKS),
+            score,
+            tokens,
+            any(part.capped for part in parts),
+            [value for part in parts for value in part.log_probs[:-1]] if known else None,
+            [part.log_probs[-1] for part in parts] if known else None,
+        )
