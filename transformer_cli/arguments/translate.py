@@ -62,6 +62,9 @@ MaxLengthRatio = Annotated[
     float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
 ]
 MinLength = Annotated[int | None, typer.Option("--min-length", min=0, help="Least target tokens of a translation.")]
+Alignment = Annotated[
+    bool, typer.Option("--alignment", help="In JSON, which source word each word comes from: 0-0 1-2.")
+]
 SearchEngine = Annotated[Engine, typer.Option("--engine", help="ctranslate2 needs an export: tfm export.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
@@ -84,6 +87,7 @@ def translate(
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,
+    alignment: Alignment = False,
     engine: SearchEngine = Engine.torch,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -96,7 +100,7 @@ def translate(
     if as_json and output_format is not Format.text:
         raise typer.BadParameter("--json prints one document; it does not go with --format")
     search = {"beam_size": beam_size, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
-    search |= {"min_length": min_length, "batch_size": batch_size, "batch_tokens": batch_tokens}
+    search |= {"min_length": min_length, "batch_size": batch_size, "batch_tokens": batch_tokens, "alignment": alignment}
     request = command.TranslateRequest(
         texts=tuple(text or ()),
         run=run,

@@ -109,6 +109,8 @@ def _check(request: TranslateRequest) -> None:
         raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
     if request.field is not None and not request.reads_json:
         raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
+    if request.search.get("alignment") and request.output_format not in ("jsonl", "json"):
+        raise UserError("--alignment is written as a field of JSON", hint="add --format jsonl or --json")
     if request.resume and request.overwrite:
         raise UserError("--resume and --overwrite exclude each other")
     if (request.resume or request.overwrite) and not request.has_part:

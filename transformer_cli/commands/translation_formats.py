@@ -19,6 +19,7 @@ FIELDS: dict[str, Callable[[Translation, int], object]] = {
     "tokens": lambda translation, number: translation.hypotheses[0].tokens,
     "token_logprobs": lambda translation, number: translation.hypotheses[0].token_logprobs,
     "end_logprobs": lambda translation, number: translation.hypotheses[0].end_logprobs,
+    "alignment": lambda translation, number: translation.hypotheses[0].alignment,
     "translations": lambda translation, number: [asdict(hypothesis) for hypothesis in translation.hypotheses],
 }
 

@@ -7,8 +7,11 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from transformer_cli.decoding.attention_reader import Pair, read_attention
 from transformer_cli.decoding.beam import BeamSearch
 from transformer_cli.decoding.model_steps import (
     ModelSteps,
@@ -77,6 +80,10 @@ class BatchDecoder:
                 for number, result in zip(numbers, self._search(group, n_places, room, settings), strict=True):
                     found[number] = result
         return found
+
+    def attention(self, pairs: Sequence[Pair], settings: DecodeSettings) -> list[NDArray[np.float32]]:
+        """Return how each target token attends to its source; see ``read_attention``."""
+        return read_attention(self._model, self._runtime, pairs, settings)
 
     def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
         cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)

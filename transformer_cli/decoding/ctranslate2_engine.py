@@ -76,6 +76,10 @@ class CTranslate2Engine:
                 found[number] = result
         return found
 
+    def attention(self, pairs: Sequence[Any], settings: DecodeSettings) -> Any:
+        """Tell attention; ``search`` refuses to be asked for alignments before it comes to this."""
+        raise UserError("the engine ctranslate2 tells no attention", hint="use --engine torch")
+
     def _search_batch(self, sources: list[Sequence[int]], settings: DecodeSettings) -> list[list[Finished]]:
         """Search sources of one length."""
         cap = min(settings.max_length(len(sources[0])), self.max_length)

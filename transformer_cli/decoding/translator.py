@@ -9,13 +9,14 @@ CTranslate2's (``ctranslate2_engine.py``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
@@ -25,6 +26,9 @@ from transformer_cli.decoding.source import Source
 from transformer_cli.export.folder import ExportFolder, refuse_export
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
 
@@ -50,6 +54,7 @@ class Hypothesis:
     capped: bool = False  # it, or a piece of it, was ended by the length limit
     token_logprobs: list[float] | None = None  # of each token; None: the engine does not tell
     end_logprobs: list[float] | None = None  # of the </s> of each piece of the line
+    alignment: str | None = None  # source word - target word: 0-0 1-2; None: not asked for, or it cannot be told
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,15 @@ class Translation:
 
 
 class Decoder(Protocol):
-    """What searches."""
+    """What searches, and tells what a translation came from."""
 
     def search(self, asked: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each source, best first."""
+
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], settings: DecodeSettings
+    ) -> Sequence["NDArray[np.float32]"]:
+        """Return how the tokens of each translation attend to its source, ``[T, S]``."""
 
 
 class Translator:
@@ -108,6 +118,8 @@ class Translator:
         self._decoder = decoder
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
+        langs = config.data.src_lang, self.tgt_lang
+        self._aligner = Aligner(tokenizer, *langs, len(self._before), decoder.attention)
 
     @classmethod
     def of_model(
@@ -211,10 +223,15 @@ class Translator:
             for part, ids in enumerate(line)
         ]
         found = iter(self._decoder.search(sentences, settings))
-        return [
-            self._translation(line, list(islice(found, len(parts))), settings.n_best)
-            for line, parts in zip(lines, pieces, strict=True)
+        texts = [self._distinct(list(islice(found, len(parts))), settings.n_best) for parts in pieces]
+        translations = [
+            Translation(line, [self._hypothesis(*one) for one in distinct.items()], len(parts))
+            for line, distinct, parts in zip(lines, texts, pieces, strict=True)
         ]
+        if settings.alignment:
+            alignments = self._aligner.align(lines, pieces, texts, settings)
+            translations = [_with_alignments(*both) for both in zip(translations, alignments, strict=True)]
+        return translations
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
@@ -226,29 +243,33 @@ class Translator:
         ranges = cut(pieces, self._longest, sentences)
         return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
 
-    def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
+    def _distinct(self, pieces: list[list[Finished]], n_best: int) -> dict[str, list[Finished]]:
+        """Return the n best texts, best first, and of each a translation of every piece; a blank line has none."""
         if not pieces:
-            return Translation(line, [Hypothesis("", 0.0, [], token_logprobs=[], end_logprobs=[])], pieces=0)
+            return {"": []}
         nothing = Finished(-float("inf"), [], capped=True)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
-        distinct: dict[str, Hypothesis] = {}
+        distinct: dict[str, list[Finished]] = {}
         for rank in range(max(map(len, found))):
-            hypothesis = self._hypothesis([piece[min(rank, len(piece) - 1)] for piece in found])
-            distinct.setdefault(hypothesis.text, hypothesis)
+            parts = [piece[min(rank, len(piece) - 1)] for piece in found]
+            text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
+            distinct.setdefault(text.translate(_LINE_BREAKS), parts)
             if len(distinct) == n_best:
                 break
-        return Translation(line, list(distinct.values()), len(pieces))
+        return distinct
 
-    def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
-        text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
-        tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
-        score = sum(part.score for part in parts) / len(parts)
+    def _hypothesis(self, text: str, parts: list[Finished]) -> Hypothesis:
         known = all(part.log_probs for part in parts)  # of </s> at least, if the engine tells
         return Hypothesis(
-            text.translate(_LINE_BREAKS),
-            score,
-            tokens,
+            text,
+            sum(part.score for part in parts) / max(1, len(parts)),
+            [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)],
             any(part.capped for part in parts),
             [value for part in parts for value in part.log_probs[:-1]] if known else None,
             [part.log_probs[-1] for part in parts] if known else None,
         )
+
+
+def _with_alignments(translation: Translation, alignments: list[str | None]) -> Translation:
+    pairs = zip(translation.hypotheses, alignments, strict=True)
+    return replace(translation, hypotheses=[replace(hypothesis, alignment=found) for hypothesis, found in pairs])
