@@ -45,6 +45,8 @@ Baseline = Annotated[
     bool, typer.Option("--baseline", help="The score of the nearest training sentences' translations beside it.")
 ]
 
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit the run's confidence to these lines: --split dev.")]
+
 
 def evaluate(
     run: Run = None,
@@ -62,6 +64,7 @@ def evaluate(
     compare: Compare = None,
     details: Details = False,
     baseline: Baseline = False,
+    calibrate: Calibrate = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     batch_size: BatchSize = None,
@@ -93,5 +96,6 @@ def evaluate(
         compare=compare,
         details=details,
         baseline=baseline,
+        calibrate=calibrate,
     )
     command.print_report(command.run_eval(request, note_on_stderr(quiet)), as_json)

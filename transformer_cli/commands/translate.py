@@ -1,6 +1,5 @@
 """``tfm translate``: a filter. One line in, one line out, in order, whatever stands in the line."""
 
-import hashlib
 import json
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 
 from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
+from transformer_cli.commands.confidence_file import fitting_confidence, short_sha256, with_confidence
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
@@ -19,6 +19,7 @@ from transformer_cli.commands.output_file import is_special, output_file
 from transformer_cli.commands.part_file import Job, part_file
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
+from transformer_cli.decoding.confidence import Confidence
 from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
@@ -62,6 +63,11 @@ class TranslateRequest:
         return not self.texts and self.input_path is None and not self.reads_json and sys.stdin.isatty()
 
     @property
+    def writes_json(self) -> bool:
+        """Whether there is a place for what a translation says about itself."""
+        return self.output_format in ("jsonl", "json")
+
+    @property
     def has_part(self) -> bool:
         """Whether the output grows in a part file, so that it can be continued."""
         return self.output_path != "-" and self.output_format != "json" and not is_special(self.output_path)
@@ -85,12 +91,12 @@ def run_translate(request: TranslateRequest) -> None:
             )
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
+            confidence = _confidence(request, run, translator, settings, note)
             lines = _source(request, events)
-            done = sink.begin(lambda: _job(request, run, settings), (line.raw for line in lines))
+            done = sink.begin(lambda: _job(request, run, settings, confidence), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
-            _write_all(
-                request, settings, sink, _watched(_answers(translator, settings, sink, batches, done), done, events)
-            )
+            answers = with_confidence(_answers(translator, settings, sink, batches, done), confidence)
+            _write_all(request, settings, sink, _watched(answers, done, events))
     finally:
         events.tell(note)
 
@@ -109,7 +115,7 @@ def _check(request: TranslateRequest) -> None:
         raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
     if request.field is not None and not request.reads_json:
         raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
-    if request.search.get("alignment") and request.output_format not in ("jsonl", "json"):
+    if request.search.get("alignment") and not request.writes_json:
         raise UserError("--alignment is written as a field of JSON", hint="add --format jsonl or --json")
     if request.resume and request.overwrite:
         raise UserError("--resume and --overwrite exclude each other")
@@ -133,16 +139,20 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
     path = request.input_path or "-"
     if not request.reads_json:
         return plain_lines(input_lines(path, repaired))
-    reserved = FIELDS if request.output_format in ("jsonl", "json") else ()
+    reserved = FIELDS if request.writes_json else ()
     place = "the standard input" if path == "-" else path
     return json_lines(input_lines(path, repaired), request.field, place, reserved, repaired)
 
 
-def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
+def _confidence(
+    request: TranslateRequest, run: Path, translator: Translator, settings: DecodeSettings, note: Note
+) -> Confidence | None:
+    return fitting_confidence(run, translator, settings, note, request.engine) if request.writes_json else None
+
+
+def _job(request: TranslateRequest, run: Path, settings: DecodeSettings, confidence: Confidence | None) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
     weights, device = _weights_and_device(request, run)
-    with weights.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
     return search | {
         "to": request.to,
@@ -150,7 +160,8 @@ def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
         "engine": request.engine,
-        "weights": sha256[:16],
+        "weights": short_sha256(weights),
+        "confidence": None if confidence is None else confidence.fingerprint,
         "device": device,
         "sentences": sentence_rule(),
         "version": __version__,

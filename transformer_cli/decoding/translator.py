@@ -64,6 +64,7 @@ class Translation:
     source: str
     hypotheses: list[Hypothesis]  # best first, never empty, no text twice
     pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
+    confidence: float | None = None  # P(the best one is good); None: nobody has asked, or it is not known
 
     @property
     def text(self) -> str:
