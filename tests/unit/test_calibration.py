@@ -70,6 +70,15 @@ def test_lines_that_part_perfectly_keep_finite_coefficients(scale: float) -> Non
     assert 0 < found[1] < 20
 
 
+def test_whole_newton_steps_would_run_away() -> None:
+    x = np.array([[0, -1, 4.5], [0, -0.5, -0.7], [1.8, -1.8, 1], [0.6, 4.5, -2], [-0.9, 0.6, 0.8], [-0.3, -0.5, 2]])
+    x = np.vstack([x, [1.5, 43.9, -0.15]])
+    y = np.array([0.0, 0, 1, 1, 0, 0, 1])
+    found, design = logistic_regression(x, y, penalty=1e-4), np.column_stack([np.ones(7), x])
+    gradient = design.T @ (0.5 + 0.5 * np.tanh(design @ found / 2) - y) + 1e-4 * np.array([0, *found[1:]])
+    assert np.abs(gradient).max() < 1e-6
+
+
 def test_a_feature_that_never_changes_and_copies_of_one_are_no_trouble() -> None:
     draw = np.random.default_rng(6)
     values = np.repeat(draw.normal(size=(60, 1)), len(FEATURES), axis=1)

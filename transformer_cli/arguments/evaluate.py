@@ -16,6 +16,7 @@ from transformer_cli.arguments.shared import (
     Quiet,
     Run,
     To,
+    search_options,
 )
 from transformer_cli.commands.notes import note_on_stderr
 
@@ -77,7 +78,6 @@ def evaluate(
     """Score a run on a split, on your files, or score a file of translations."""
     from transformer_cli.commands import eval as command
 
-    search = {"beam_size": beam_size, "length_penalty": length_penalty}
     request = command.EvalRequest(
         run=run,
         split=split,
@@ -91,7 +91,7 @@ def evaluate(
         tgt_lang=tgt_lang,
         n_bootstrap=bootstrap,
         output=output,
-        search=search | {"batch_size": batch_size, "batch_tokens": batch_tokens},
+        search=search_options(beam_size, length_penalty, batch_size, batch_tokens),
         device=device,
         compare=compare,
         details=details,
