@@ -59,7 +59,7 @@ class Circumstances:
     def of(cls, weights: str, to: str, settings: DecodeSettings) -> "Circumstances":
         """Take what changes the best translation from the settings."""
         search = {name: value for name, value in asdict(settings).items() if name not in _NOT_SEARCH}
-        return cls(weights, to, search)
+        return cls(weights, to, json.loads(json.dumps(search)))  # equal to what was stored: JSON has no tuples
 
     def differences(self, other: "Circumstances") -> list[str]:
         """Name what differs."""
