@@ -130,11 +130,6 @@ def map_pairs(text: MappedText, tokenizer: Tokenizer, max_length: int | None) ->
     return pairs, len(text) - len(pairs)
 
 
-def _cores() -> int:
-    """Return how many cores this process may use; only Linux knows of fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _write_ids(text: Path, tokenizer: Tokenizer, max_length: int | None, folder: Path, key: str) -> None:
     import datasets
     import pyarrow as pa
@@ -143,7 +138,7 @@ def _write_ids(text: Path, tokenizer: Tokenizer, max_length: int | None, folder:
         datasets.disable_progress_bars()
     ids = datasets.Features({side: datasets.List(datasets.Value("int32")) for side in SIDES})
     whole = datasets.Dataset.from_file(str(text))
-    processes = min(_cores(), -(-len(whole) // CHUNK))
+    processes = min(available_cores(), -(-len(whole) // CHUNK))
 
     def tokenize(batch: dict[str, list[str]]) -> "pa.Table":
         pairs, _ = tokenize_pairs(ParallelText(batch["src"], batch["tgt"]), tokenizer, max_length)

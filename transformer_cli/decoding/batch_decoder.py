@@ -78,6 +78,9 @@ class BatchDecoder:
                     found[number] = result
         return found
 
+    def close(self) -> None:
+        """Nothing is to be given back."""
+
     def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
         cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)
         return cap if self._model.max_length is None else min(cap, self._model.max_length)

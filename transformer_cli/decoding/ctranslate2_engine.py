@@ -76,6 +76,9 @@ class CTranslate2Engine:
                 found[number] = result
         return found
 
+    def close(self) -> None:
+        """Nothing is to be given back."""
+
     def _search_batch(self, sources: list[Sequence[int]], settings: DecodeSettings) -> list[list[Finished]]:
         """Search sources of one length."""
         cap = min(settings.max_length(len(sources[0])), self.max_length)
