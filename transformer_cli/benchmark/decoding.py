@@ -47,9 +47,7 @@ class Measured:
         }
 
 
-def measure(
-    sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Callable[[str], None]
-) -> list[Measured]:
+def measure(sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Callable[[str], None]) -> list[Measured]:
     """Translate all lines by each side in turn.
 
     Args:

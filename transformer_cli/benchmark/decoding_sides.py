@@ -1,7 +1,7 @@
 """The sides of a decoding benchmark, each in a process of its own: our engine, and CTranslate2.
 
-Both get lines and give lines, with the same SentencePiece. CTranslate2 cuts a job into batches and shares them among its
-workers by itself. Which number of workers and threads is best, how many sentences side by side, and for CTranslate2
+Both get lines and give lines, with the same SentencePiece. CTranslate2 cuts a job into batches and shares them among
+its workers by itself. Which number of workers and threads is best, how many sentences side by side, and for CTranslate2
 whether with MKL, is tried for both.
 """
 
@@ -74,13 +74,12 @@ class Side:
         return self._pool.submit(_peaks).result()
 
     def close(self) -> None:
-        """End its processes."""
+        """End its processes: a process that pool workers start would wait for its own workers for ever."""
+        self._pool.submit(_end).result()
         self._pool.shutdown(cancel_futures=True)
 
 
-def best_tuning(
-    start: Tuning, settings: DecodeSettings, lines: Sequence[str], note: Callable[[str], None]
-) -> Tuning:
+def best_tuning(start: Tuning, settings: DecodeSettings, lines: Sequence[str], note: Callable[[str], None]) -> Tuning:
     """Return the fastest of a few tunings: first workers, threads and MKL, then how many sentences side by side."""
     cores, tried = available_cores(), dict[Tuning, float]()
 
@@ -121,6 +120,7 @@ def _ours(tuning: Tuning, settings: DecodeSettings) -> Translate:
     translator = Translator.from_run(tuning.place, "cpu", workers=tuning.n_workers)
     settings = settings.but({"batch_size": tuning.sentences, "batch_tokens": 10**6})
     translator.translate_window(["."] * tuning.n_workers, settings)  # all workers have loaded their model
+    _state["end"] = translator.close
 
     def translate(lines: Sequence[str]) -> tuple[list[str], int]:
         found = translator.translate_window(lines, settings)
@@ -161,6 +161,11 @@ def _theirs(tuning: Tuning, settings: DecodeSettings) -> Translate:
 def _translate(lines: list[str]) -> tuple[list[str], int]:
     translate: Translate = _state["translate"]
     return translate(lines)
+
+
+def _end() -> None:
+    if "end" in _state:
+        _state["end"]()
 
 
 def _peaks() -> int:

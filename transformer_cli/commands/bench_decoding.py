@@ -15,17 +15,18 @@ from transformer_cli.benchmark.decoding import Measured, identical, measure, mea
 from transformer_cli.benchmark.decoding_sides import Side, Tuning, best_tuning, first_tuning
 from transformer_cli.checkpoint import load_model, open_model
 from transformer_cli.commands.eval_text import read_file
+from transformer_cli.commands.export import positions_of
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError
 from transformer_cli.evaluation import check_counts, score
+from transformer_cli.export.extra import Quantization
 from transformer_cli.export.folder import weights_sha256
 from transformer_cli.export.writing import Exported
 from transformer_cli.runtime import Runtime, available_cores
 
 _TRIED_LINES = 300  # to find the best tuning
-_LATENCY_BEAM = "latency: milliseconds of a line that comes alone, at one sentence side by side and the same workers"
 _MEANINGS = {
     "sentences_per_second": "lines to lines, SentencePiece included; median over rounds in turn, after warm-up",
     "ratio": "our speed / that of CTranslate2 with the same weights, median over the rounds: 1.2 is faster by a fifth",
@@ -42,7 +43,7 @@ class DecodingBenchRequest:
     run: Path
     src: Path | None = None
     ref: Path | None = None
-    engine: str | None = None  # to compare with
+    compare: bool = False  # with CTranslate2
     repeats: int = 5
 
 
@@ -92,7 +93,7 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
     recipe = DecodeSettings.from_config(config.decode)
     searches = {}
     with tempfile.TemporaryDirectory(prefix="tfm-bench-") as folder:
-        starts = [first_tuning(request.run), *_exports(request, config, Path(folder), recipe, len(lines))]
+        starts = [first_tuning(request.run), *_exports(request, config, Path(folder))]
         for beam_size in (1, 5):
             # Plain normalisation: the one that both engines know.
             settings = recipe.but({"beam_size": beam_size, "length_normalization": "plain"})
@@ -123,7 +124,9 @@ def print_report(report: DecodingReport, wants_json: bool) -> None:
         return
     console = Console()
     what = report.settings
-    console.print(f"{report.device}, torch {torch.__version__}; {what['lines']} lines, {what['repeats']} rounds in turn")
+    console.print(
+        f"{report.device}, torch {torch.__version__}; {what['lines']} lines, {what['repeats']} rounds in turn"
+    )
     for name, found in report.searches.items():
         console.print(_table(name, found))
     for meaning, text in _MEANINGS.items():
@@ -152,9 +155,7 @@ def _table(name: str, report: SearchReport) -> Table:
     return table
 
 
-def _text(
-    request: DecodingBenchRequest, config: Config, note: Callable[[str], None]
-) -> tuple[list[str], list[str]]:
+def _text(request: DecodingBenchRequest, config: Config, note: Callable[[str], None]) -> tuple[list[str], list[str]]:
     """Return lines and references: the given files, or the run's test set."""
     if (request.src is None) != (request.ref is None):
         raise UserError("--src and --ref belong together")
@@ -166,18 +167,16 @@ def _text(
     return lines, references
 
 
-def _exports(
-    request: DecodingBenchRequest, config: Config, folder: Path, recipe: DecodeSettings, longest: int
-) -> Sequence[Tuning]:
+def _exports(request: DecodingBenchRequest, config: Config, folder: Path) -> Sequence[Tuning]:
     """Export the run twice, if it is to be compared: in float32 and in int8."""
-    if request.engine is None:
+    if not request.compare:
         return []
     model, tokenizer, _ = load_model(request.run)
-    positions = model.max_length or max(1024, recipe.max_length(config.data.max_length))
     origin = {"run": request.run.name, "weights_sha256": weights_sha256(request.run)}
-    exported = Exported(model, tokenizer, config, positions, origin)
+    exported = Exported(model, tokenizer, config, positions_of(config), origin)
     starts = []
-    for quantization in ("float32", "int8"):
-        exported.write(folder / quantization, quantization)  # type: ignore[arg-type]
+    kinds: tuple[Quantization, ...] = ("float32", "int8")
+    for quantization in kinds:
+        exported.write(folder / quantization, quantization)
         starts.append(first_tuning(folder / quantization, quantization))
     return starts

@@ -5,7 +5,6 @@ itself is eight bytes a pair, for the two lengths, and eight more if some were l
 that ``batching.py`` would hold.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from transformer_cli.data.cache import cached, key_of
 from transformer_cli.data.mapped_text import CHUNK, SIDES, MappedText, mapped_table
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.runtime import available_cores
 
 if TYPE_CHECKING:
     import pyarrow as pa  # heavy, and seldom needed: the functions below import it

@@ -16,8 +16,8 @@ import torch
 from transformer_cli.checkpoint import load_model
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pool import Finished
-from transformer_cli.decoding.sentence import Sentence
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.errors import TfmError
 from transformer_cli.runtime import Runtime
 
@@ -40,7 +40,7 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(run, device))
 
-    def search(self, sentences: Sequence[Sentence], settings: DecodeSettings) -> list[list[Finished]]:
+    def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
 
         Raises:
@@ -64,7 +64,7 @@ class Workers:
 
     def close(self) -> None:
         """End the processes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
 
 
 def _load(run: Path, device: str) -> None:
@@ -74,6 +74,6 @@ def _load(run: Path, device: str) -> None:
     _decoder = BatchDecoder(load_model(run, runtime.device)[0], runtime)
 
 
-def _search(sentences: list[Sentence], settings: DecodeSettings) -> list[list[Finished]]:
+def _search(sentences: list[Source], settings: DecodeSettings) -> list[list[Finished]]:
     assert _decoder is not None, "the process has loaded its model"
     return _decoder.search(sentences, settings)
