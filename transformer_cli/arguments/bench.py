@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run
-from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.run_choice import chosen_run
 
 
@@ -82,10 +82,7 @@ def bench(
     note = note_on_stderr(quiet or as_json)
     if decode:
         _refuse_given(context, _OF_ATTENTION | _OF_TRAINING | {"train", "device"}, "with --decode")
-        from transformer_cli.commands import bench_decoding
-
-        asked = bench_decoding.DecodingBenchRequest(chosen_run(run, note), src, ref, engine is not None, repeats)
-        bench_decoding.print_report(bench_decoding.run_decoding_bench(asked, note), as_json)
+        _bench_decoding(chosen_run(run, note), engine, (src, ref), repeats, note, as_json)
         return
     _refuse_given(context, _OF_DECODING, "without --decode")
     if train:
@@ -98,20 +95,19 @@ def bench(
     _refuse_given(context, _OF_TRAINING, "without --train")
     from transformer_cli.commands import bench as command
 
-    report = command.run_bench(
-        seq_lens=seq_len or command.DEFAULT_LENGTHS,
-        flash=flash,
-        heads=heads,
-        head_dim=head_dim,
-        batch=batch,
-        dtype=dtype,
-        causal=causal,
-        dropout=dropout,
-        device=device,
-        repeats=repeats,
-        note=note,
-    )
+    shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, "causal": causal, "dropout": dropout}
+    lengths = seq_len or command.DEFAULT_LENGTHS
+    report = command.run_bench(seq_lens=lengths, flash=flash, **shape, device=device, repeats=repeats, note=note)  # type: ignore[arg-type]
     command.print_report(report, as_json)
+
+
+def _bench_decoding(
+    run: Path, engine: Engine | None, text: tuple[Path | None, Path | None], repeats: int, note: Note, as_json: bool
+) -> None:
+    from transformer_cli.commands import bench_decoding as command
+
+    request = command.DecodingBenchRequest(run, *text, engine is not None, repeats)
+    command.print_report(command.run_decoding_bench(request, note), as_json)
 
 
 def _refuse_given(context: typer.Context, names: set[str], where: str) -> None:
