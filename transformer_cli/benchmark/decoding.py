@@ -3,15 +3,33 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
-
-from transformer_cli.benchmark.decoding_sides import Side
 
 _ALONE = 100  # lines that are translated one by one
 
 T = TypeVar("T")
+
+
+class Side(Protocol):
+    """An engine that is loaded, with one way of searching.
+
+    Attributes:
+        engine: its name.
+        setting: how it shares its work.
+        load_seconds: how long it took to be ready.
+    """
+
+    engine: str
+    setting: str
+    load_seconds: float
+
+    def translate(self, lines: Sequence[str]) -> tuple[list[str], int]:
+        """Return the translations of lines, and the number of their tokens."""
+
+    def peak_bytes(self) -> int:
+        """Return the greatest resident sets of its processes, added up; 0 where the system does not tell."""
 
 
 @dataclass
@@ -62,8 +80,7 @@ def measure(sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Cal
     measured = []
     for side in sides:
         seconds, (translations, n_tokens) = _timed(lambda side=side: side.translate(lines))  # type: ignore[misc]
-        tuning = side.tuning
-        measured.append(Measured(tuning.engine, str(tuning), side.load_seconds, seconds, translations, n_tokens))
+        measured.append(Measured(side.engine, side.setting, side.load_seconds, seconds, translations, n_tokens))
     for number in range(1, repeats + 1):
         note(f"round {number} of {repeats}")
         for side, found in zip(sides, measured, strict=True):

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from transformer_cli.benchmark.decoding import Measured, identical, measure, measure_latency, ratio
-from transformer_cli.benchmark.decoding_sides import Side, Tuning, best_tuning, first_tuning
 from transformer_cli.checkpoint import load_model, open_model
+from transformer_cli.commands.bench_decoding_sides import Side, Tuning, best_tuning, first_tuning
 from transformer_cli.commands.eval_text import read_file
 from transformer_cli.commands.export import positions_of
 from transformer_cli.config import Config

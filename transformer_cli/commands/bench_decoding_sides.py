@@ -58,7 +58,7 @@ class Side:
     def __init__(self, tuning: Tuning, settings: DecodeSettings) -> None:
         """Start its process and wait until it has loaded the model."""
         start = time.perf_counter()
-        self.tuning = tuning
+        self.engine, self.setting = tuning.engine, str(tuning)
         with _environment(CT2_USE_MKL=str(int(tuning.mkl))):  # read when the library is loaded
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, context, initializer=_load, initargs=(tuning, settings))
