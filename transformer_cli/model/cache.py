@@ -38,9 +38,9 @@ def padded_keys(length: int, d_head: int) -> int:
 class AttentionCache:
     """The keys and values that one attention sees.
 
-    Keys lie transposed: products of few queries are twice as fast so, and equal to the last bit (see above) for any
-    number of queries. But a write touches a line of the processor's cache for each number. For one hypothesis, whose
-    products are equal either way, that took a seventh of all time; there the keys of self-attention lie as they come.
+    The keys of several hypotheses lie transposed: the products of several queries are up to a fourth faster so, and
+    equal to the last bit (see above). For one hypothesis both ways are equal, and a write would touch a line of the
+    processor's cache for each number, which took a seventh of all time: there keys lie as they come.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ class Transformer(nn.Module):
         layers, like = self.decoder.layers, kept_as(self.output.weight)
         room, wide = _FIRST_COLUMNS * n_hypotheses, n_hypotheses > 1
         own = [AttentionCache(layer.self_attn, n_places, room, like, transposed=wide) for layer in layers]
-        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=True) for layer in layers]
+        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=wide) for layer in layers]
         return DecoderCache(own, cross, n_hypotheses)
 
     def admit(self, cache: DecoderCache, places: list[int], src: Tensor) -> None:
