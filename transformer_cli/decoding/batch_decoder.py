@@ -85,6 +85,9 @@ class BatchDecoder:
         """Return how each target token attends to its source; see ``read_attention``."""
         return read_attention(self._model, self._runtime, pairs, settings)
 
+    def close(self) -> None:
+        """Nothing is to be given back."""
+
     def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
         cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)
         return cap if self._model.max_length is None else min(cap, self._model.max_length)

@@ -88,6 +88,9 @@ class Decoder(Protocol):
     ) -> Sequence["NDArray[np.float32]"]:
         """Return how the tokens of each translation attend to its source, ``[T, S]``."""
 
+    def close(self) -> None:
+        """Give back what a garbage collector does not: processes."""
+
 
 class Translator:
     """A model that translates text."""
@@ -144,7 +147,7 @@ class Translator:
 
     @classmethod
     def from_run(
-        cls, run: str | Path, device: str = "auto", to: str | None = None, engine: Engine = "torch"
+        cls, run: str | Path, device: str = "auto", to: str | None = None, engine: Engine = "torch", workers: int = 1
     ) -> "Translator":
         """Load a run folder, or one of its checkpoints, to translate into its main or another language.
 
@@ -153,6 +156,7 @@ class Translator:
             device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             to: language to translate into; None: the main one.
             engine: who searches.
+            workers: how many processes share the work of our engine; ``close`` ends them.
 
         Raises:
             RunError: there is no usable model at that place.
@@ -165,8 +169,24 @@ class Translator:
 
         refuse_export(Path(run))
         runtime = Runtime.resolve(device)
+        if workers > 1:
+            return cls._of_workers(Path(run), str(runtime.device), to, workers)
         model, tokenizer, config = load_model(run, runtime.device)
         return cls.of_model(model, tokenizer, config, runtime, to)
+
+    @classmethod
+    def _of_workers(cls, run: Path, device: str, to: str | None, n_workers: int) -> "Translator":
+        from transformer_cli.checkpoint.loading import open_model
+        from transformer_cli.decoding.workers import Workers
+
+        folder = open_model(run)
+        config = folder.config
+        limit = config.data.max_length if config.model.positions == "learned" else None
+        return cls(Workers(run, n_workers, device), folder.tokenizer, config, to, max_length=limit)
+
+    def close(self) -> None:
+        """End the processes of workers."""
+        self._decoder.close()
 
     @classmethod
     def _from_export(cls, run: Path, device: str, to: str | None) -> "Translator":
