@@ -12,6 +12,8 @@ from transformer_cli.arguments.shared import (
     BeamSize,
     Debug,
     Device,
+    EarlyStopping,
+    LengthNormalization,
     LengthPenalty,
     Quiet,
     Run,
@@ -50,20 +52,22 @@ def evaluate(
     run: Run = None,
     split: Split = None,
     src: Source = None,
-    ref: References = None,
+    refs: References = None,
     hyp: Hypotheses = None,
     to: To = None,
     metrics: Metrics = "bleu",
     lowercase: Lowercase = False,
     tokenize: Tokenize = None,
     tgt_lang: TgtLang = None,
-    bootstrap: Bootstrap = 1000,
+    n_bootstrap: Bootstrap = 1000,
     output: Output = None,
     compare: Compare = None,
     details: Details = False,
     baseline: Baseline = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    length_normalization: LengthNormalization = None,
+    early_stopping: EarlyStopping = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     device: Device = "auto",
@@ -72,26 +76,10 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Score a run on a split, on your files, or score a file of translations."""
+    options = locals()  # the request knows each by the name that it has here
     from transformer_cli.commands import eval as command
 
-    search = {"beam_size": beam_size, "length_penalty": length_penalty}
-    request = command.EvalRequest(
-        run=run,
-        split=split,
-        src=src,
-        refs=tuple(ref or ()),
-        hyp=hyp,
-        to=to,
-        metrics=tuple(metrics.replace(" ", "").split(",")),
-        lowercase=lowercase,
-        tokenize=tokenize,
-        tgt_lang=tgt_lang,
-        n_bootstrap=bootstrap,
-        output=output,
-        search=search | {"batch_size": batch_size, "batch_tokens": batch_tokens},
-        device=device,
-        compare=compare,
-        details=details,
-        baseline=baseline,
-    )
-    command.print_report(command.run_eval(request, note_on_stderr(quiet)), as_json)
+    for name in ("as_json", "quiet", "debug"):
+        del options[name]
+    options |= {"refs": tuple(refs or ()), "metrics": tuple(metrics.replace(" ", "").split(","))}
+    command.print_report(command.run_eval(command.EvalRequest.of(options), note_on_stderr(quiet)), as_json)

@@ -12,6 +12,8 @@ from transformer_cli.arguments.shared import (
     BeamSize,
     Debug,
     Device,
+    EarlyStopping,
+    LengthNormalization,
     LengthPenalty,
     Quiet,
     Run,
@@ -57,7 +59,7 @@ Field = Annotated[
 OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from OUTPUT.part, left by an interrupted job.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Throw OUTPUT.part away and start anew.")]
-NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")]
+NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line: of the beam, or samples.")]
 MaxLengthRatio = Annotated[
     float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
 ]
@@ -66,8 +68,21 @@ SearchEngine = Annotated[Engine, typer.Option("--engine", help="ctranslate2 need
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
 
+Sample = Annotated[bool, typer.Option("--sample", help="Draw --n-best translations from the model, not the best ones.")]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", min=0.01, help="Draw by P^(1/T): below 1 the probable more often.")
+]
+TopK = Annotated[int | None, typer.Option("--top-k", min=0, help="Draw from the K most probable tokens; 0: all.")]
+TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the least set of tokens that holds P; 1: all.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="What is drawn depends on it and the line's number.")]
+Mbr = Annotated[
+    int | None,
+    typer.Option("--mbr", metavar="N", min=2, help="Draw N translations, take the one most like the others (chrF)."),
+]
+
+
 def translate(
-    text: Texts = None,
+    texts: Texts = None,
     run: Run = None,
     input_path: InputPath = None,
     input_format: InputKind = None,
@@ -79,8 +94,16 @@ def translate(
     beam_size: BeamSize = None,
     n_best: NBest = 1,
     length_penalty: LengthPenalty = None,
+    length_normalization: LengthNormalization = None,
+    early_stopping: EarlyStopping = None,
     max_length_ratio: MaxLengthRatio = None,
     min_length: MinLength = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    mbr: Mbr = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,
@@ -91,27 +114,12 @@ def translate(
     debug: Debug = False,
 ) -> None:
     """Translate text, a file or stdin: one line in, one line out, in order."""
+    options = locals()  # the request knows each by the name that it has here
     from transformer_cli.commands import translate as command
 
-    if as_json and output_format is not Format.text:
-        raise typer.BadParameter("--json prints one document; it does not go with --format")
-    search = {"beam_size": beam_size, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
-    search |= {"min_length": min_length, "batch_size": batch_size, "batch_tokens": batch_tokens}
-    request = command.TranslateRequest(
-        texts=tuple(text or ()),
-        run=run,
-        input_path=input_path,
-        output_path=output_path,
-        search=search,
-        n_best=n_best,
-        output_format="json" if as_json else output_format.value,
-        device=device,
-        quiet=quiet,
-        to=to,
-        input_format=None if input_format is None else input_format.value,
-        field=field,
-        resume=resume,
-        overwrite=overwrite,
-        engine=engine.value,
-    )
-    command.run_translate(request)
+    if options.pop("as_json"):
+        if output_format is not Format.text:
+            raise typer.BadParameter("--json prints one document; it does not go with --format")
+        options["output_format"] = "json"
+    del options["debug"]
+    command.run_translate(command.TranslateRequest.of(options | {"texts": tuple(texts or ())}))

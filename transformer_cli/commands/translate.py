@@ -2,69 +2,30 @@
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
-from transformer_cli.commands.output_file import is_special, output_file
+from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.part_file import Job, part_file
 from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.translate_request import TranslateRequest
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
 from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Engine, Translation, Translator
-from transformer_cli.errors import UserError
+from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.export.folder import MODEL, ExportFolder
 
-_JSON_NAMES = (".jsonl", ".jsonl.gz")
 _SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
-
-
-@dataclass(frozen=True)
-class TranslateRequest:
-    """What the command line asked for; ``search`` overrides keys of the run's ``decode`` section."""
-
-    texts: tuple[str, ...]
-    run: Path | None
-    input_path: str | None
-    output_path: str
-    search: dict[str, Any]
-    n_best: int
-    output_format: str  # text | tsv | jsonl | json (one document)
-    device: str
-    quiet: bool
-    to: str | None = None  # language to translate into; None: the run's main one
-    engine: Engine = "torch"
-    input_format: str | None = None  # text | jsonl; None: by the name of the file
-    field: str | None = None  # of a JSON object, with its text; None: source, or else text
-    resume: bool = False  # go on with what an interrupted job has left
-    overwrite: bool = False  # throw it away
-
-    @property
-    def reads_json(self) -> bool:
-        """Whether the lines of the input are JSON objects."""
-        by_name = (self.input_path or "").endswith(_JSON_NAMES)
-        return by_name if self.input_format is None else self.input_format == "jsonl"
-
-    @property
-    def prompts(self) -> bool:
-        """Whether a person at a terminal types the lines."""
-        return not self.texts and self.input_path is None and not self.reads_json and sys.stdin.isatty()
-
-    @property
-    def has_part(self) -> bool:
-        """Whether the output grows in a part file, so that it can be continued."""
-        return self.output_path != "-" and self.output_format != "json" and not is_special(self.output_path)
 
 
 def run_translate(request: TranslateRequest) -> None:
@@ -73,16 +34,14 @@ def run_translate(request: TranslateRequest) -> None:
     Raises:
         UserError: texts and a file are given together, an option does not fit, or there is no run.
     """
-    _check(request)
+    request.check()
     note = note_on_stderr(request.quiet)
     events = LineNotes()
     try:
         with _sink(request, note) as sink:  # first: a place that cannot be written is known before a model is loaded
             run = chosen_run(request.run, note)
             translator = Translator.from_run(run, device=request.device, to=request.to, engine=request.engine)
-            settings = DecodeSettings.from_config(translator.config.decode).but(
-                {**request.search, "n_best": request.n_best}
-            )
+            settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
             lines = _source(request, events)
@@ -93,31 +52,6 @@ def run_translate(request: TranslateRequest) -> None:
             )
     finally:
         events.tell(note)
-
-
-def _check(request: TranslateRequest) -> None:
-    source, target = request.input_path, request.output_path
-    if request.texts and source is not None:
-        raise UserError("texts and --input cannot be given together", hint="put the texts into the file, or drop one")
-    if source == "" or target == "":
-        raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
-    if source not in (None, "-") and target != "-":
-        place = os.path.realpath(target)
-        if os.path.realpath(str(source)) in (place, f"{place}.part"):
-            raise UserError("the output would replace the input", where=target, hint="choose another --output")
-    if request.texts and request.input_format == "jsonl":
-        raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
-    if request.field is not None and not request.reads_json:
-        raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
-    if request.resume and request.overwrite:
-        raise UserError("--resume and --overwrite exclude each other")
-    if (request.resume or request.overwrite) and not request.has_part:
-        name = "--resume" if request.resume else "--overwrite"
-        raise UserError(
-            f"{name} is about an unfinished output file", expected="--output FILE, as lines of text, tsv or jsonl"
-        )
-    if request.resume and request.prompts:
-        raise UserError("--resume needs the whole input again", hint="give it with --input FILE, or pipe it in")
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:

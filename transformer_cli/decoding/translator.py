@@ -52,7 +52,7 @@ class Translation:
     """What became of a line."""
 
     source: str
-    hypotheses: list[Hypothesis]  # best first, never empty, no text twice
+    hypotheses: list[Hypothesis]  # best first, never empty; no text twice, unless samples were asked for
     pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
 
     @property
@@ -207,7 +207,7 @@ class Translator:
         ]
         found = iter(self._decoder.search(sentences, settings))
         return [
-            self._translation(line, list(islice(found, len(parts))), settings.n_best)
+            self._translation(line, list(islice(found, len(parts))), settings)
             for line, parts in zip(lines, pieces, strict=True)
         ]
 
@@ -221,18 +221,23 @@ class Translator:
         ranges = cut(pieces, self._longest, sentences)
         return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
 
-    def _translation(self, line: str, pieces: list[list[Finished]], n_best: int) -> Translation:
+    def _translation(self, line: str, pieces: list[list[Finished]], settings: DecodeSettings) -> Translation:
         if not pieces:
             return Translation(line, [Hypothesis("", 0.0, [])], pieces=0)
+        if settings.mbr:
+            from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
+
+            pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
         nothing = Finished(-float("inf"), [], capped=True)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
-        distinct: dict[str, Hypothesis] = {}
+        chosen: list[Hypothesis] = []
         for rank in range(max(map(len, found))):
             hypothesis = self._hypothesis([piece[min(rank, len(piece) - 1)] for piece in found])
-            distinct.setdefault(hypothesis.text, hypothesis)
-            if len(distinct) == n_best:
+            if settings.repeats or hypothesis.text not in (other.text for other in chosen):
+                chosen.append(hypothesis)
+            if len(chosen) == settings.n_best:
                 break
-        return Translation(line, list(distinct.values()), len(pieces))
+        return Translation(line, chosen, len(pieces))
 
     def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
         text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)

@@ -1,0 +1,82 @@
+"""The search that ``tfm translate`` can be asked for."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Tfm
+
+TEXTS = ["one cats sleep.", "two dogs wait.", "six books fall."]
+
+
+def test_samples_are_those_of_seed_and_line(tfm: Tfm, run: Path) -> None:
+    draw = ["translate", "--run", run, "--sample", "--n-best", 4, "--format", "jsonl", "--temperature", 3]
+    first, again, other = (tfm(*draw, *seed, *TEXTS).lines for seed in ([], ["--seed", 1], ["--seed", 2]))
+    assert first == again != other
+    assert [len(json.loads(line)["translations"]) for line in first] == [4, 4, 4]
+    assert tfm(*draw, "--batch-size", 1, *TEXTS).lines == first
+    fewer = [*draw[:5], 1, *draw[6:]]
+    for line, few in zip(first, tfm(*fewer, *TEXTS).lines, strict=True):
+        assert json.loads(few)["translation"] in [h["text"] for h in json.loads(line)["translations"]]
+
+
+@pytest.mark.parametrize("changes", [["--top-k", 1], ["--top-p", 0.000001], ["--temperature", 0.01]], ids=str)
+def test_what_leaves_no_choice_is_greedy_search(tfm: Tfm, run: Path, changes: list[object]) -> None:
+    greedy = tfm("translate", "--run", run, "-b", 1, *TEXTS).lines
+    assert tfm("translate", "--run", run, "--sample", *changes, *TEXTS).lines == greedy
+
+
+def test_normalisation_and_early_stopping_reach_the_search(tfm: Tfm, run: Path) -> None:
+    ask = ["translate", "--run", run, "--json", TEXTS[0], "-b", 1]
+    plain = tfm(*ask, "--length-normalization", "plain", "--early-stopping").json
+    usual = tfm(*ask).json
+    for found, how in ((plain, ("plain", True)), (usual, ("gnmt", False))):
+        assert (found["decode"]["length_normalization"], found["decode"]["early_stopping"]) == how
+    length = len(usual["translations"][0]["tokens"]) + 1
+    assert plain["translations"][0]["tokens"] == usual["translations"][0]["tokens"]
+    expected = usual["translations"][0]["score"] * ((5 + length) / 6) / length
+    assert plain["translations"][0]["score"] == pytest.approx(expected)
+
+
+def test_mbr_takes_one_of_its_samples(tfm: Tfm, run: Path) -> None:
+    how = ["translate", "--run", run, "--temperature", 2, "--format", "jsonl"]
+    drawn = [json.loads(line) for line in tfm(*how, "--sample", "--n-best", 8, *TEXTS).lines]
+    chosen = [json.loads(line) for line in tfm(*how, "--mbr", 8, *TEXTS).lines]
+    for samples, best in zip(drawn, chosen, strict=True):
+        assert best["translation"] in [h["text"] for h in samples["translations"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--temperature", 2], "--temperature is about samples"),
+        (["--seed", 1, "--top-k", 0], "--top-k, --seed is about samples"),
+        (["--top-p", 1], "--top-p is about samples"),
+        (["--sample", "--beam-size", 3], "--beam-size is about beam search"),
+        (["--mbr", 4, "--no-early-stopping"], "--early-stopping is about beam search"),
+        (["--sample", "--mbr", 4], "--mbr draws its own samples"),
+        (["--mbr", 4, "--n-best", 5], "n-best 5, number of samples 4"),
+        (["--sample", "--top-p", 0], "top_p is not valid"),
+        (["--sample", "--seed", 2**63], "seed is not valid"),
+        (["--mbr", 1], "--mbr"),
+    ],
+    ids=str,
+)
+def test_what_cannot_take_effect_is_refused(tfm: Tfm, run: Path, options: list[object], told: str) -> None:
+    done = tfm("translate", "--run", run, *options, "one")
+    assert (done.code, done.out) == (2, b"")
+    assert told in done.err
+
+
+def test_another_seed_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    ask = ["translate", "--run", run, "--sample", "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.txt"]
+    (tmp_path / "in.jsonl").write_text('{"text": "one cats sleep."}\n' * 10 + "no JSON\n", encoding="utf-8")
+    assert tfm(*ask).code == 2
+    done = tfm(*ask, "--seed", 2, "--resume")
+    assert (done.code, "seed" in done.err) == (2, True)
+
+
+def test_eval_takes_the_options_that_shape_a_search(tfm: Tfm, run: Path) -> None:
+    ask = ["eval", "--run", run, "--json", "--bootstrap", 0, "--length-normalization", "plain"]
+    assert "plain length normalisation" in tfm(*ask).json["decoding"]
+    assert "early stopping" in tfm(*ask, "--early-stopping").json["decoding"]
