@@ -80,3 +80,54 @@ def test_eval_takes_the_options_that_shape_a_search(tfm: Tfm, run: Path) -> None
     ask = ["eval", "--run", run, "--json", "--bootstrap", 0, "--length-normalization", "plain"]
     assert "plain length normalisation" in tfm(*ask).json["decoding"]
     assert "early stopping" in tfm(*ask, "--early-stopping").json["decoding"]
+
+
+def jsonl(*objects: object) -> bytes:
+    return "".join(f"{json.dumps(entry)}\n" for entry in objects).encode()
+
+
+def test_a_prefix_of_all_lines_and_of_single_ones(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    started = tfm("translate", "--run", run, "--prefix", "Zwei H", *TEXTS)
+    assert all(line.startswith("Zwei H") for line in started.lines)
+    data = jsonl({"text": TEXTS[0], "prefix": "Drei"}, {"text": TEXTS[1]}, {"text": TEXTS[2], "prefix": None})
+    (tmp_path / "in.jsonl").write_bytes(data)
+    ask = ["translate", "--run", run, "-i", tmp_path / "in.jsonl"]
+    own, *free = tfm(*ask).lines
+    assert own.startswith("Drei")
+    assert free == tfm("translate", "--run", run, *TEXTS).lines[1:]
+    assert tfm(*ask, "--prefix", "Zwei H").lines == [own, *started.lines[1:]]
+    as_json = [json.loads(line) for line in tfm(*ask, "--format", "jsonl").lines]
+    assert [found.get("prefix", "none") for found in as_json] == ["Drei", "none", None]
+    assert tfm(*ask, "--field", "prefix", "-o", tmp_path / "out").code == 2  # null is no text to translate
+
+
+@pytest.mark.parametrize(
+    ("prefix", "told"),
+    [
+        ("", "in.jsonl:2: the prefix of a translation is empty"),
+        (5, "in.jsonl:2:prefix: is not text"),
+        ("x " * 500, "in.jsonl:2: the prefix is longer than a translation may be"),
+    ],
+)
+def test_a_wrong_prefix_is_named_with_its_line(tfm: Tfm, run: Path, tmp_path: Path, prefix: object, told: str) -> None:
+    (tmp_path / "in.jsonl").write_bytes(jsonl({"text": "one"}, {"text": "two", "prefix": prefix}))
+    done = tfm("translate", "--run", run, "-i", tmp_path / "in.jsonl")
+    assert done.code == 2
+    assert told in done.err
+    if isinstance(prefix, str):
+        alone = tfm("translate", "--run", run, "--prefix", prefix, "one")
+        assert (alone.code, alone.out) == (2, b"")
+        assert told.partition("2: ")[2] in alone.err
+
+
+def test_the_other_engine_refuses_a_prefix(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "--engine", "ctranslate2", "--prefix", "Zwei", "one")
+    assert (done.code, "does not know --prefix" in done.err) == (2, True)
+
+
+def test_another_prefix_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(jsonl(*[{"text": "one cats sleep."}] * 3) + b"no JSON\n")
+    ask = ["translate", "--run", run, "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.txt"]
+    assert tfm(*ask, "--prefix", "Zwei").code == 2
+    done = tfm(*ask, "--prefix", "Drei", "--resume")
+    assert (done.code, "prefix" in done.err) == (2, True)

@@ -23,7 +23,10 @@ class StubTranslator:
     def from_run(cls, *_: object, **__: object) -> "StubTranslator":
         return cls()
 
-    def translate_window(self, lines: Sequence[str], settings: object, first: int = 0) -> list[Translation]:
+    def prefix_ids(self, prefix: str | None) -> list[int]:
+        return []
+
+    def translate_window(self, lines: Sequence[str], *_: object) -> list[Translation]:
         return [Translation(line, [Hypothesis(line.upper(), 0.0, [line], capped=True)], pieces=2) for line in lines]
 
 

@@ -80,6 +80,11 @@ Mbr = Annotated[
     typer.Option("--mbr", metavar="N", min=2, help="Draw N translations, take the one most like the others (chrF)."),
 ]
 
+Prefix = Annotated[
+    str | None,
+    typer.Option("--prefix", help="Text with which every translation starts; JSON lines may have their own."),
+]
+
 
 def translate(
     texts: Texts = None,
@@ -104,6 +109,7 @@ def translate(
     top_p: TopP = None,
     seed: Seed = None,
     mbr: Mbr = None,
+    prefix: Prefix = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,

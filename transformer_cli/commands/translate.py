@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.errors import DataError, UserError
 from transformer_cli.export.folder import MODEL, ExportFolder
 
 _SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
@@ -44,7 +45,7 @@ def run_translate(request: TranslateRequest) -> None:
             settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
-            lines = _source(request, events)
+            lines = _prefixed(_source(request, events), request, translator)
             done = sink.begin(lambda: _job(request, run, settings), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
             _write_all(
@@ -70,6 +71,23 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
     return json_lines(input_lines(path, repaired), request.field, place, reserved, repaired)
 
 
+def _prefixed(lines: Iterable[InputLine], request: TranslateRequest, translator: Translator) -> Iterator[InputLine]:
+    """Give each line the prefix that all lines have, unless it brings its own, which is checked with its place."""
+    translator.prefix_ids(request.prefix)  # one mistake, told before anything is read
+    for number, line in enumerate(lines, start=1):
+        if line.prefix is None:
+            yield replace(line, prefix=request.prefix)
+            continue
+        try:
+            translator.prefix_ids(line.prefix)
+        except UserError as error:
+            place = "the standard input" if request.input_path in (None, "-") else request.input_path
+            raise DataError(
+                error.what, where=f"{place}:{number}", got=error.got, expected=error.expected, hint=error.hint
+            ) from None
+        yield line
+
+
 def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
     weights, device = _weights_and_device(request, run)
@@ -81,6 +99,7 @@ def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
         "format": request.output_format,
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
+        "prefix": request.prefix,
         "engine": request.engine,
         "weights": sha256[:16],
         "device": device,
@@ -105,7 +124,8 @@ def _answers(
     translator: Translator, settings: DecodeSettings, sink: "Sink", batches: Iterable[list[InputLine]], first: int
 ) -> Iterator[Answer]:
     for lines in batches:
-        translations = translator.translate_window([line.text for line in lines], settings, first)
+        texts, prefixes = [line.text for line in lines], [line.prefix for line in lines]
+        translations = translator.translate_window(texts, settings, first, prefixes)
         first += len(lines)
         yield from zip(lines, translations, strict=True)
         sink.mark([line.raw for line in lines])  # all are written by now: the next answer is asked for

@@ -46,6 +46,7 @@ class TranslateRequest:
     overwrite: bool = False  # throw it away
     sample: bool = False
     mbr: int | None = None
+    prefix: str | None = None  # with which every translation has to start, unless its line says otherwise
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "TranslateRequest":
@@ -85,6 +86,7 @@ class TranslateRequest:
         self._check_places()
         self._check_input()
         self._check_search()
+        self._check_engine()
         self._check_continuation()
 
     def _check_places(self) -> None:
@@ -114,6 +116,10 @@ class TranslateRequest:
         if draws and (given := self._given(("beam_size", "early_stopping"))):
             wanted = "--n-best" if self.sample else "--mbr"
             raise UserError(f"{given} is about beam search", hint=f"the number of samples is that of {wanted}")
+
+    def _check_engine(self) -> None:
+        if self.engine == "ctranslate2" and self.prefix is not None:
+            raise UserError("the engine ctranslate2 does not know --prefix", hint="use --engine torch")
 
     def _given(self, names: tuple[str, ...]) -> str:
         """Return those of the options that were given, as they were spelled."""

@@ -19,6 +19,7 @@ from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.prefixes import prefix_ids
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
@@ -102,6 +103,7 @@ class Translator:
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
         self._decoder = decoder
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
+        self._longest_target = self._longest - 1
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
 
     @classmethod
@@ -191,18 +193,30 @@ class Translator:
             yield from self.translate_window(part, settings, first)
             first += len(part)
 
-    def translate_window(self, lines: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Translation]:
+    def translate_window(
+        self,
+        lines: Sequence[str],
+        settings: DecodeSettings,
+        first: int = 0,
+        prefixes: Sequence[str | None] = (),
+    ) -> list[Translation]:
         """Translate lines that are all there already; the building block of ``stream``.
 
         Args:
             lines: without line ends.
             settings: how to search.
             first: number of the first of them in the input, from 0: samples depend on it.
+            prefixes: text with which the translation of each line has to start, or None; see ``prefixes.py``. A blank
+                line stays blank.
+
+        Raises:
+            UserError: a prefix cannot be forced, or the engine cannot do what is asked for.
         """
+        forced = [self.prefix_ids(prefix) for prefix in prefixes or [None] * len(lines)]
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
         sentences = [
-            Source(ids, number=(first + number, part))
-            for number, line in enumerate(pieces)
+            Source(ids, number=(first + number, part), prefix=() if part else prefix)
+            for number, (line, prefix) in enumerate(zip(pieces, forced, strict=True))
             for part, ids in enumerate(line)
         ]
         found = iter(self._decoder.search(sentences, settings))
@@ -210,6 +224,16 @@ class Translator:
             self._translation(line, list(islice(found, len(parts))), settings)
             for line, parts in zip(lines, pieces, strict=True)
         ]
+
+    def prefix_ids(self, prefix: str | None) -> list[int]:
+        """Return the ids of a prefix; none of None.
+
+        Raises:
+            UserError: it cannot be forced.
+        """
+        if prefix is None:
+            return []
+        return prefix_ids(prefix.translate(_LINE_BREAKS), self.tokenizer, self._longest_target)
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
