@@ -61,7 +61,7 @@ class ModelSteps:
         lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]
         for length in sorted(set(lengths)):
             chosen = [number for number, other in enumerate(lengths) if other == length]
-            src = _padded([sentences[number].ids for number in chosen], length).to(self._runtime.device)
+            src = padded([sentences[number].ids for number in chosen], length).to(self._runtime.device)
             with self._runtime.autocast():
                 self._model.admit(self._cache, [places[number] for number in chosen], src)
 
@@ -87,7 +87,7 @@ def room_for_keys(model: Transformer, length: int) -> int:
     return padded_keys(length, min(attention.d_k, attention.d_v))
 
 
-def _padded(sources: Sequence[Sequence[int]], length: int) -> Tensor:
+def padded(sources: Sequence[Sequence[int]], length: int) -> Tensor:
     """Return ids ``[m, length]``; a number of rows that is not canonical is filled up with copies of the first."""
     src = torch.full((canonical_places(len(sources), length), length), PAD)
     src[len(sources) :, : len(sources[0])] = torch.tensor(sources[0])
