@@ -131,3 +131,24 @@ def test_another_prefix_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> N
     assert tfm(*ask, "--prefix", "Zwei").code == 2
     done = tfm(*ask, "--prefix", "Drei", "--resume")
     assert (done.code, "prefix" in done.err) == (2, True)
+
+
+def test_runs_translate_together(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    ask = ["translate", "--run", run, *TEXTS]
+    alone, twice = tfm(*ask), tfm(*ask, "--run", run)
+    assert (twice.code, twice.err) == (0, "")
+    assert twice.lines == alone.lines
+    (tmp_path / "in").write_text("one cats sleep.\n", encoding="utf-8")
+    pair = [tmp_path / "in", tmp_path / "in"]
+    one, two = (float(tfm("score", *["--run", run] * n, *pair).lines[0]) for n in (1, 2))
+    assert two == pytest.approx(one, abs=2e-6)
+    done = tfm(*ask, "--run", run, "--engine", "ctranslate2")
+    assert (done.code, "does not know more than one --run" in done.err) == (2, True)
+
+
+def test_a_further_run_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(jsonl(*[{"text": "one cats sleep."}] * 3) + b"no JSON\n")
+    ask = ["translate", "--run", run, "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.txt"]
+    assert tfm(*ask).code == 2
+    done = tfm(*ask, "--run", run, "--resume")
+    assert (done.code, "weights" in done.err) == (2, True)

@@ -44,7 +44,7 @@ def main(n_lines: int, folder: Path) -> None:
     command.run_translate(
         command.TranslateRequest(
             texts=(),
-            run=folder,
+            runs=(folder,),
             input_path=str(folder / "in"),
             output_path=str(folder / "out"),
             search={},

@@ -53,7 +53,7 @@ def test_what_a_search_found_scores_what_it_said(model: dict[str, object], chang
     found = BatchDecoder(subject, CPU).search(asked, settings)
     flat = [(source, one) for source, several in zip(asked, found, strict=True) for one in several]
     assert len(flat) >= 7
-    again = score_pairs(subject, CPU, [Pair(source.ids, one.tokens) for source, one in flat], settings)
+    again = score_pairs([subject], CPU, [Pair(source.ids, one.tokens) for source, one in flat], settings)
     for (_, one), scored in zip(flat, again, strict=True):
         assert scored.tokens == one.tokens
         assert scored.log_probs == pytest.approx(one.log_probs, abs=1e-5)
@@ -64,7 +64,7 @@ def test_values_are_the_models_own_in_float64() -> None:
     subject, _ = pronounced()
     exact = copy.deepcopy(subject).double()
     asked = pairs(5, seed=4)
-    for pair, scored in zip(asked, score_pairs(subject, CPU, asked, HOW), strict=True):
+    for pair, scored in zip(asked, score_pairs([subject], CPU, asked, HOW), strict=True):
         logits = exact(torch.tensor([pair.src]), torch.tensor([[BOS, *pair.tgt]]))[0].detach()
         expected = logits.log_softmax(-1).gather(1, torch.tensor([*pair.tgt, EOS])[:, None])[:, 0]
         assert scored.log_probs == pytest.approx(expected.tolist(), abs=2e-5)
@@ -75,14 +75,14 @@ def test_values_are_the_models_own_in_float64() -> None:
 def test_a_pair_does_not_depend_on_its_batch(model: dict[str, object]) -> None:
     subject, _ = pronounced(**model)
     asked = pairs(40, seed=5, longest=6)
-    expected = score_pairs(subject, CPU, asked, HOW)
+    expected = score_pairs([subject], CPU, asked, HOW)
     order = random.Random(1).sample(range(40), 40)
     for changes in ({"batch_size": 1}, {"batch_size": 3}, {"batch_tokens": 64}):
-        found = score_pairs(subject, CPU, [asked[n] for n in order], HOW.but(changes))
+        found = score_pairs([subject], CPU, [asked[n] for n in order], HOW.but(changes))
         assert found == [expected[n] for n in order]
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    assert score_pairs(subject, CPU, asked[:9], HOW) == expected[:9]
+    assert score_pairs([subject], CPU, asked[:9], HOW) == expected[:9]
     torch.set_num_threads(before)
 
 
@@ -97,8 +97,8 @@ def test_no_chunk_of_rows_is_small() -> None:
 def test_a_model_in_training_stays_as_it_is() -> None:
     subject, _ = pronounced(dropout=0.3)
     asked = pairs(2, seed=6)
-    expected = score_pairs(subject, CPU, asked, HOW)
-    assert score_pairs(subject.train(), CPU, asked, HOW) == expected
+    expected = score_pairs([subject], CPU, asked, HOW)
+    assert score_pairs([subject.train()], CPU, asked, HOW) == expected
     assert subject.training
 
 
@@ -106,9 +106,9 @@ def test_text_is_scored_by_its_ids_and_two_blank_lines_score_nothing() -> None:
     subject, how = pronounced()
     lines = [*sentences(6, seed=7, longest=6), " "]
     targets = [*sentences(6, seed=8, longest=60), ""]
-    scored = Scorer(subject, tokenizer(), how, CPU).score(lines, targets, HOW)
+    scored = Scorer([subject], tokenizer(), how, CPU).score(lines, targets, HOW)
     ids = zip(tokenizer().encode_src(lines[:6]), tokenizer().encode_tgt(targets[:6]), strict=True)
-    expected = score_pairs(subject, CPU, [Pair([*src, EOS], tgt) for src, tgt in ids], HOW)
+    expected = score_pairs([subject], CPU, [Pair([*src, EOS], tgt) for src, tgt in ids], HOW)
     assert [(one.score, one.log_probs) for one in scored[:6]] == [(one.score, one.log_probs) for one in expected]
     assert [(one.source, one.target) for one in scored] == list(zip(lines, targets, strict=True))
     assert scored[0].tokens == tokenizer().tgt_pieces(expected[0].tokens)
@@ -117,17 +117,17 @@ def test_text_is_scored_by_its_ids_and_two_blank_lines_score_nothing() -> None:
 
 def test_one_blank_side_is_scored() -> None:
     subject, how = pronounced()
-    without_source, without_target = Scorer(subject, tokenizer(), how, CPU).score(["", "hund"], ["hund", ""], HOW)
+    without_source, without_target = Scorer([subject], tokenizer(), how, CPU).score(["", "hund"], ["hund", ""], HOW)
     assert without_source.score < 0 < len(without_source.tokens)
     assert (without_target.tokens, len(without_target.log_probs)) == ([], 1)
 
 
 def test_learned_positions_have_an_end() -> None:
     subject, how = pronounced(positions="learned")
-    scorer = Scorer(subject, tokenizer(), how, CPU)
+    scorer = Scorer([subject], tokenizer(), how, CPU)
     scorer.check("hund", "katze")
     for pair in (("hund " * 50, "katze"), ("hund", "katze " * 50)):
         with pytest.raises(UserError, match="longer than the model's learned positions"):
             scorer.check(*pair)
     subject, how = pronounced()
-    Scorer(subject, tokenizer(), how, CPU).check("hund " * 50, "katze " * 50)
+    Scorer([subject], tokenizer(), how, CPU).check("hund " * 50, "katze " * 50)

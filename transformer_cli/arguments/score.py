@@ -13,7 +13,7 @@ from transformer_cli.arguments.shared import (
     LengthNormalization,
     LengthPenalty,
     Quiet,
-    Run,
+    Runs,
     To,
 )
 
@@ -34,7 +34,7 @@ Format = Annotated[ScoreFormat, typer.Option("--format", help="Scores alone, or 
 def score(
     src: Sources,
     tgt: Targets,
-    run: Run = None,
+    runs: Runs = None,
     output: Output = "-",
     output_format: Format = ScoreFormat.text,
     to: To = None,
@@ -53,7 +53,7 @@ def score(
     request = command.ScoreRequest(
         src=src,
         tgt=tgt,
-        run=run,
+        runs=tuple(runs or ()),
         output=output,
         output_format=output_format.value,
         search=search | {"batch_size": batch_size, "batch_tokens": batch_tokens},

@@ -21,6 +21,10 @@ Overrides = Annotated[
 Run = Annotated[
     Path | None, typer.Option("--run", help="Run folder, or one of its checkpoints/step-N. (default: the newest run)")
 ]
+Runs = Annotated[
+    list[Path] | None,
+    typer.Option("--run", help="As of the other commands; repeated: runs of one tokenizer translate together."),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results and errors, no progress or notes.")]

@@ -16,7 +16,7 @@ from transformer_cli.arguments.shared import (
     LengthNormalization,
     LengthPenalty,
     Quiet,
-    Run,
+    Runs,
     To,
 )
 
@@ -88,7 +88,7 @@ Prefix = Annotated[
 
 def translate(
     texts: Texts = None,
-    run: Run = None,
+    runs: Runs = None,
     input_path: InputPath = None,
     input_format: InputKind = None,
     field: Field = None,
@@ -128,4 +128,6 @@ def translate(
             raise typer.BadParameter("--json prints one document; it does not go with --format")
         options["output_format"] = "json"
     del options["debug"]
-    command.run_translate(command.TranslateRequest.of(options | {"texts": tuple(texts or ())}))
+    command.run_translate(
+        command.TranslateRequest.of(options | {"texts": tuple(texts or ()), "runs": tuple(runs or ())})
+    )

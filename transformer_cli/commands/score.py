@@ -25,7 +25,7 @@ class ScoreRequest:
 
     src: str
     tgt: str
-    run: Path | None
+    runs: tuple[Path, ...]
     output: str
     output_format: str  # text | jsonl
     search: Mapping[str, Any]
@@ -48,8 +48,8 @@ def run_score(request: ScoreRequest) -> None:
     note, events = note_on_stderr(request.quiet), LineNotes()
     try:
         with _sink(request.output) as write:
-            run = chosen_run(request.run, note)
-            scorer = Scorer.from_run(run, request.device, request.to)
+            runs = request.runs or (chosen_run(None, note),)
+            scorer = Scorer.from_runs(runs, request.device, request.to)
             settings = DecodeSettings.from_config(scorer.config.decode).but(request.search)
             for number, scored in enumerate(_scored(request, scorer, settings, events)):
                 write(_text(scored) if request.output_format == "text" else _jsonl(scored, number))

@@ -28,6 +28,8 @@ from transformer_cli.export.folder import MODEL, ExportFolder
 
 _SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
 
+__all__ = ["TranslateRequest", "run_translate"]
+
 
 def run_translate(request: TranslateRequest) -> None:
     """Translate the texts, the file or stdin, and write the results in the order of the input.
@@ -40,19 +42,25 @@ def run_translate(request: TranslateRequest) -> None:
     events = LineNotes()
     try:
         with _sink(request, note) as sink:  # first: a place that cannot be written is known before a model is loaded
-            run = chosen_run(request.run, note)
-            translator = Translator.from_run(run, device=request.device, to=request.to, engine=request.engine)
+            runs = request.runs or (chosen_run(None, note),)
+            translator = _translator(request, runs)
             settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
             lines = _prefixed(_source(request, events), request, translator)
-            done = sink.begin(lambda: _job(request, run, settings), (line.raw for line in lines))
+            done = sink.begin(lambda: _job(request, runs, settings), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
             _write_all(
                 request, settings, sink, _watched(_answers(translator, settings, sink, batches, done), done, events)
             )
     finally:
         events.tell(note)
+
+
+def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
+    if len(runs) > 1:
+        return Translator.from_runs(runs, request.device, request.to)
+    return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
@@ -88,11 +96,9 @@ def _prefixed(lines: Iterable[InputLine], request: TranslateRequest, translator:
         yield line
 
 
-def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
+def _job(request: TranslateRequest, runs: Sequence[Path], settings: DecodeSettings) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
-    weights, device = _weights_and_device(request, run)
-    with weights.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    found = [_weights_and_device(request, run) for run in runs]
     search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
     return search | {
         "to": request.to,
@@ -101,8 +107,8 @@ def _job(request: TranslateRequest, run: Path, settings: DecodeSettings) -> Job:
         "field": request.field,
         "prefix": request.prefix,
         "engine": request.engine,
-        "weights": sha256[:16],
-        "device": device,
+        "weights": " ".join(_sha256(weights)[:16] for weights, _ in found),
+        "device": found[0][1],
         "sentences": sentence_rule(),
         "version": __version__,
     }
@@ -115,6 +121,11 @@ def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str
     from transformer_cli.runtime import Runtime
 
     return weights_file(run), Runtime.resolve(request.device).device.type
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Answer = tuple[InputLine, Translation]

@@ -24,13 +24,14 @@ class TranslateRequest:
     """What the command line asked for.
 
     Attributes:
+        runs: that translate together; none: the newest run alone.
         search: overrides keys of the run's ``decode`` section, and says what it has no key for; None leaves one.
         sample: draw translations, ``n_best`` of them.
         mbr: choose among so many drawn translations (``risk.py``).
     """
 
     texts: tuple[str, ...]
-    run: Path | None
+    runs: tuple[Path, ...]
     input_path: str | None
     output_path: str
     search: Mapping[str, Any]
@@ -118,8 +119,10 @@ class TranslateRequest:
             raise UserError(f"{given} is about beam search", hint=f"the number of samples is that of {wanted}")
 
     def _check_engine(self) -> None:
-        if self.engine == "ctranslate2" and self.prefix is not None:
-            raise UserError("the engine ctranslate2 does not know --prefix", hint="use --engine torch")
+        unknown = {"--prefix": self.prefix is not None, "more than one --run": len(self.runs) > 1}
+        for name, given in unknown.items():
+            if self.engine == "ctranslate2" and given:
+                raise UserError(f"the engine ctranslate2 does not know {name}", hint="use --engine torch")
 
     def _given(self, names: tuple[str, ...]) -> str:
         """Return those of the options that were given, as they were spelled."""

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.checkpoint import load_model
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.decoding.ensemble import load_models, shortest_positions
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.scoring import Pair, score_pairs
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError
-from transformer_cli.export.folder import refuse_export
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -28,40 +27,43 @@ class ScoredPair:
 
 
 class Scorer:
-    """A model that says how probable translations are."""
+    """A model, or several, that say how probable translations are."""
 
     def __init__(
-        self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime, to: str | None = None
+        self,
+        models: Sequence[Transformer],
+        tokenizer: Tokenizer,
+        config: Config,
+        runtime: Runtime,
+        to: str | None = None,
     ) -> None:
-        """Wrap a model.
+        """Wrap a model, or several that translate together.
 
         Args:
-            model: on the runtime's device.
-            tokenizer: the model's own.
+            models: on the runtime's device.
+            tokenizer: the models' own.
             config: ``data`` and ``decode`` are used.
             runtime: device and precision.
-            to: language of the translations, one of those the model was trained for; None: its main one.
+            to: language of the translations, one of those they were trained for; None: its main one.
 
         Raises:
-            UserError: the model was not trained for that language.
+            UserError: they were not trained for that language.
         """
         self.config = config
-        self._model, self._tokenizer, self._runtime = model, tokenizer, runtime
+        self._models, self._tokenizer, self._runtime = models, tokenizer, runtime
         tgt_lang = config.data.target(to)
         self._before = [tokenizer.tag(tgt_lang)] if config.data.more_targets else []
 
     @classmethod
-    def from_run(cls, run: Path, device: str = "auto", to: str | None = None) -> "Scorer":
-        """Load a run folder, or one of its checkpoints.
+    def from_runs(cls, runs: Sequence[Path], device: str = "auto", to: str | None = None) -> "Scorer":
+        """Load run folders, or checkpoints of runs.
 
         Raises:
-            RunError: there is no usable model at that place.
-            UserError: there is no such device or language, or the folder is an export.
+            RunError: there is no usable model at a place.
+            UserError: there is no such device or language, or the runs do not fit together (``load_models``).
         """
-        refuse_export(run)
         runtime = Runtime.resolve(device)
-        model, tokenizer, config = load_model(run, runtime.device)
-        return cls(model, tokenizer, config, runtime, to)
+        return cls(*load_models(runs, runtime.device), runtime, to)
 
     def score(self, lines: Sequence[str], targets: Sequence[str], settings: DecodeSettings) -> list[ScoredPair]:
         """Score the translation of each line.
@@ -78,7 +80,7 @@ class Scorer:
         """
         pairs = self._pairs(lines, targets)
         asked = [pair for pair in pairs if pair is not None]
-        found = iter(score_pairs(self._model, self._runtime, asked, settings))
+        found = iter(score_pairs(self._models, self._runtime, asked, settings))
         blank = Finished(0.0, [], capped=False)
         scored = [blank if pair is None else next(found) for pair in pairs]
         return [
@@ -92,7 +94,7 @@ class Scorer:
         Raises:
             UserError: one of them is too long.
         """
-        limit = self._model.max_length
+        limit = shortest_positions(self._models)
         if limit is not None and (pair := self._pairs([line], [target])[0]) is not None:
             for side, ids in (("source", pair.src), ("target", [*pair.tgt, EOS])):
                 if len(ids) > limit:

@@ -16,13 +16,8 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.tokenizer import BOS, EOS
-from transformer_cli.decoding.model_steps import (
-    canonical_length,
-    canonical_places,
-    canonical_threads,
-    evaluating,
-    padded,
-)
+from transformer_cli.decoding.ensemble import mean_log_probs, shortest_positions
+from transformer_cli.decoding.model_steps import answering, canonical_length, canonical_places, padded
 from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.model.transformer import Transformer
@@ -40,21 +35,21 @@ class Pair:
 
 
 def score_pairs(
-    model: Transformer, runtime: Runtime, pairs: Sequence[Pair], settings: DecodeSettings
+    models: Sequence[Transformer], runtime: Runtime, pairs: Sequence[Pair], settings: DecodeSettings
 ) -> list[Finished]:
     """Return each translation with its score and the log-probability of each token, and of ``</s>``.
 
     Args:
-        model: left in its mode.
+        models: one, or several that translate together; left in their modes.
         runtime: device and precision.
-        pairs: neither side longer than the model's positions.
+        pairs: neither side longer than the models' positions.
         settings: length normalisation, and how large a batch may be.
     """
     found: list[Finished | None] = [None] * len(pairs)
-    with evaluating(model), torch.inference_mode(), canonical_threads(model, runtime):
-        for numbers, lengths in _batches(pairs, model.max_length, settings):
+    with answering(models, runtime):
+        for numbers, lengths in _batches(pairs, shortest_positions(models), settings):
             batch = [pairs[number] for number in numbers]
-            for number, values in zip(numbers, _values(model, runtime, batch, lengths), strict=True):
+            for number, values in zip(numbers, _values(models, runtime, batch, lengths), strict=True):
                 score = sum(values) / length_norm(len(values), settings)
                 found[number] = Finished(score, list(pairs[number].tgt), False, values)
     return [finished for finished in found if finished is not None]
@@ -73,7 +68,7 @@ def _batches(
 
 
 def _values(
-    model: Transformer, runtime: Runtime, pairs: Sequence[Pair], lengths: tuple[int, int]
+    models: Sequence[Transformer], runtime: Runtime, pairs: Sequence[Pair], lengths: tuple[int, int]
 ) -> Iterator[list[float]]:
     """Yield the log-probabilities of each pair's target tokens and of ``</s>``."""
     n_rows = canonical_places(len(pairs), math.gcd(*lengths))  # makes canonical products of either length
@@ -81,14 +76,20 @@ def _values(
     src = padded([pair.src for pair in filled], lengths[0]).to(runtime.device)  # [B, S]
     tgt_in = padded([[BOS, *pair.tgt] for pair in filled], lengths[1]).to(runtime.device)  # [B, T]
     wanted = padded([[*pair.tgt, EOS] for pair in filled], lengths[1]).to(runtime.device)  # [B, T]
+    values = mean_log_probs([_of_model(model, runtime, src, tgt_in, wanted) for model in models])
+    for pair, row in zip(pairs, values.tolist(), strict=False):
+        yield row[: len(pair.tgt) + 1]
+
+
+def _of_model(model: Transformer, runtime: Runtime, src: Tensor, tgt_in: Tensor, wanted: Tensor) -> Tensor:
+    """Return the log-probability ``[B, T]`` of what is wanted at each position."""
     with runtime.autocast():
         hidden = model.decode(tgt_in, model.encode(src), src).flatten(0, 1)  # [B * T, D]
     values = [
         _log_probs(model, runtime, rows).gather(1, ids[:, None])[:, 0]
         for rows, ids in zip(_chunks(hidden), _chunks(wanted.flatten()), strict=True)
     ]
-    for pair, row in zip(pairs, torch.cat(values).view(n_rows, -1).tolist(), strict=False):
-        yield row[: len(pair.tgt) + 1]
+    return torch.cat(values).view_as(wanted)
 
 
 def _log_probs(model: Transformer, runtime: Runtime, hidden: Tensor) -> Tensor:
@@ -97,7 +98,7 @@ def _log_probs(model: Transformer, runtime: Runtime, hidden: Tensor) -> Tensor:
     return logits.float().log_softmax(-1)  # [rows, V]
 
 
-def _chunks(rows: Tensor) -> Sequence[Tensor]:
+def _chunks(rows: Tensor) -> tuple[Tensor, ...]:
     """Split rows so that no chunk is small: the last one has up to twice as many."""
     n = max(1, len(rows) // _ROWS)
-    return rows.split([_ROWS] * (n - 1) + [len(rows) - _ROWS * (n - 1)])
+    return torch.split(rows, [_ROWS] * (n - 1) + [len(rows) - _ROWS * (n - 1)])

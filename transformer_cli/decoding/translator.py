@@ -153,6 +153,23 @@ class Translator:
         return cls.of_model(model, tokenizer, config, runtime, to)
 
     @classmethod
+    def from_runs(cls, runs: Sequence[str | Path], device: str = "auto", to: str | None = None) -> "Translator":
+        """Load several runs that translate together, by the search settings of the first (``ensemble.py``).
+
+        Raises:
+            RunError: there is no usable model at a place.
+            UserError: there is no such device or language, or their tokenizers or languages differ.
+        """
+        from transformer_cli.decoding.batch_decoder import BatchDecoder
+        from transformer_cli.decoding.ensemble import load_models, shortest_positions
+        from transformer_cli.runtime import Runtime
+
+        runtime = Runtime.resolve(device)
+        models, tokenizer, config = load_models(runs, runtime.device)
+        decoder = BatchDecoder(models[0], runtime, models[1:])
+        return cls(decoder, tokenizer, config, to, max_length=shortest_positions(models))
+
+    @classmethod
     def _from_export(cls, run: Path, device: str, to: str | None) -> "Translator":
         folder = ExportFolder.of(run)
         decoder = CTranslate2Engine(folder, device)
