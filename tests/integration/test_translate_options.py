@@ -152,3 +152,31 @@ def test_a_further_run_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> No
     assert tfm(*ask).code == 2
     done = tfm(*ask, "--run", run, "--resume")
     assert (done.code, "weights" in done.err) == (2, True)
+
+
+def test_forbidden_phrases_are_not_said(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    ask = ["translate", "--run", run, *TEXTS]
+    free = tfm(*ask).lines
+    word = free[0].split()[-1].strip(".")
+    (tmp_path / "no").write_text(f"{word}\n\n{free[1][:3]}\n", encoding="utf-8")
+    for how in ([], ["--beam-size", 1], ["--mbr", 4, "--temperature", 2]):
+        done = tfm(*ask, *how, "--forbid", tmp_path / "no")
+        assert (done.code, "forbidden" in done.err) == (0, False)
+        assert all(line and word not in line and free[1][:3] not in line for line in done.lines)
+    refused = tfm(*ask, "--forbid", tmp_path / "no", "--prefix", f"x {word}")
+    assert (refused.code, "the prefix holds a forbidden phrase" in refused.err) == (2, True)
+    (tmp_path / "no").write_text("\n", encoding="utf-8")
+    empty = tfm(*ask, "--forbid", tmp_path / "no")
+    assert (empty.code, "no: holds no phrase" in empty.err) == (2, True)
+    other = tfm(*ask, "--forbid", tmp_path / "no", "--engine", "ctranslate2")
+    assert (other.code, "does not know --forbid" in other.err) == (2, True)
+
+
+def test_other_forbidden_phrases_are_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(jsonl(*[{"text": "one cats sleep."}] * 3) + b"no JSON\n")
+    (tmp_path / "no").write_text("x\n", encoding="utf-8")
+    ask = ["translate", "--run", run, "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.txt"]
+    assert tfm(*ask, "--forbid", tmp_path / "no").code == 2
+    (tmp_path / "no").write_text("y\n", encoding="utf-8")
+    done = tfm(*ask, "--forbid", tmp_path / "no", "--resume")
+    assert (done.code, "forbid" in done.err) == (2, True)

@@ -14,6 +14,7 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine, differences
+from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
@@ -155,6 +156,8 @@ def test_what_differs_is_said_and_what_cannot_be_done_is_refused(
         engines[1].search(sources[:1], DecodeSettings(beam_size=1, sampling=True))
     with pytest.raises(UserError, match="does not know prefixes"):
         engines[1].search([Source([5, EOS], prefix=[7])], GREEDY)
+    with pytest.raises(UserError, match="does not know forbidden phrases"):
+        engines[1].search([Source([5, EOS], forbidden=ForbiddenPhrases(["a"], []))], GREEDY)
 
 
 def test_plain_normalisation_is_the_engines_own(

@@ -1,6 +1,7 @@
 """``tfm translate``: what can be asked for."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -85,6 +86,10 @@ Prefix = Annotated[
     typer.Option("--prefix", help="Text with which every translation starts; JSON lines may have their own."),
 ]
 
+Forbid = Annotated[
+    Path | None, typer.Option("--forbid", metavar="FILE", help="Phrases, one a line, that no translation may hold.")
+]
+
 
 def translate(
     texts: Texts = None,
@@ -110,6 +115,7 @@ def translate(
     seed: Seed = None,
     mbr: Mbr = None,
     prefix: Prefix = None,
+    forbid: Forbid = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,

@@ -16,10 +16,12 @@ from transformer_cli.commands.line_stream import input_lines, prompted_lines, wi
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.part_file import Job, part_file
+from transformer_cli.commands.phrase_lists import digest, read_forbidden
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.commands.translate_request import TranslateRequest
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
 from transformer_cli.decoding.ctranslate2_engine import differences
+from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translation, Translator
@@ -47,12 +49,17 @@ def run_translate(request: TranslateRequest) -> None:
             settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
-            lines = _prefixed(_source(request, events), request, translator)
-            done = sink.begin(lambda: _job(request, runs, settings), (line.raw for line in lines))
+            phrases = _phrases(request, translator)
+            lines = _prefixed(_source(request, events), request, translator, phrases)
+            done = sink.begin(lambda: _job(request, runs, settings, phrases), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
-            _write_all(
-                request, settings, sink, _watched(_answers(translator, settings, sink, batches, done), done, events)
-            )
+
+            def translate(batch: list[InputLine], first: int) -> list[Translation]:
+                texts, prefixes = [line.text for line in batch], [line.prefix for line in batch]
+                return translator.translate_window(texts, settings, first, prefixes, phrases)
+
+            answers = _watched(_answers(translate, sink, batches, done), done, phrases, events)
+            _write_all(request, settings, sink, answers)
     finally:
         events.tell(note)
 
@@ -61,6 +68,12 @@ def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
     if len(runs) > 1:
         return Translator.from_runs(runs, request.device, request.to)
     return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
+
+
+def _phrases(request: TranslateRequest, translator: Translator) -> Phrases:
+    if request.forbid is None:
+        return ANYTHING
+    return Phrases(forbidden=translator.forbid(read_forbidden(request.forbid)))
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
@@ -79,15 +92,17 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
     return json_lines(input_lines(path, repaired), request.field, place, reserved, repaired)
 
 
-def _prefixed(lines: Iterable[InputLine], request: TranslateRequest, translator: Translator) -> Iterator[InputLine]:
+def _prefixed(
+    lines: Iterable[InputLine], request: TranslateRequest, translator: Translator, phrases: Phrases
+) -> Iterator[InputLine]:
     """Give each line the prefix that all lines have, unless it brings its own, which is checked with its place."""
-    translator.prefix_ids(request.prefix)  # one mistake, told before anything is read
+    translator.prefix_ids(request.prefix, phrases)  # one mistake, told before anything is read
     for number, line in enumerate(lines, start=1):
         if line.prefix is None:
             yield replace(line, prefix=request.prefix)
             continue
         try:
-            translator.prefix_ids(line.prefix)
+            translator.prefix_ids(line.prefix, phrases)
         except UserError as error:
             place = "the standard input" if request.input_path in (None, "-") else request.input_path
             raise DataError(
@@ -96,7 +111,7 @@ def _prefixed(lines: Iterable[InputLine], request: TranslateRequest, translator:
         yield line
 
 
-def _job(request: TranslateRequest, runs: Sequence[Path], settings: DecodeSettings) -> Job:
+def _job(request: TranslateRequest, runs: Sequence[Path], settings: DecodeSettings, phrases: Phrases) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
     found = [_weights_and_device(request, run) for run in runs]
     search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
@@ -106,6 +121,7 @@ def _job(request: TranslateRequest, runs: Sequence[Path], settings: DecodeSettin
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
         "prefix": request.prefix,
+        "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
         "engine": request.engine,
         "weights": " ".join(_sha256(weights)[:16] for weights, _ in found),
         "device": found[0][1],
@@ -132,23 +148,29 @@ Answer = tuple[InputLine, Translation]
 
 
 def _answers(
-    translator: Translator, settings: DecodeSettings, sink: "Sink", batches: Iterable[list[InputLine]], first: int
+    translate: Callable[[list[InputLine], int], list[Translation]],
+    sink: "Sink",
+    batches: Iterable[list[InputLine]],
+    first: int,
 ) -> Iterator[Answer]:
     for lines in batches:
-        texts, prefixes = [line.text for line in lines], [line.prefix for line in lines]
-        translations = translator.translate_window(texts, settings, first, prefixes)
+        translations = translate(lines, first)
         first += len(lines)
         yield from zip(lines, translations, strict=True)
         sink.mark([line.raw for line in lines])  # all are written by now: the next answer is asked for
 
 
-def _watched(answers: Iterable[Answer], done: int, events: LineNotes) -> Iterator[tuple[int, InputLine, Translation]]:
+def _watched(
+    answers: Iterable[Answer], done: int, phrases: Phrases, events: LineNotes
+) -> Iterator[tuple[int, InputLine, Translation]]:
     """Yield the answers with the number of their line, from 0, and note what its user should know."""
     for number, (line, translation) in enumerate(answers, start=done):
         if translation.pieces > 1:
             events.add("longer than training allowed, translated in pieces", number + 1)
         if translation.capped:
             events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
+        if phrases.said(translation.text):
+            events.add("held a forbidden phrase, where parts of a translation meet", number + 1)
         yield number, line, translation
 
 

@@ -48,6 +48,7 @@ class TranslateRequest:
     sample: bool = False
     mbr: int | None = None
     prefix: str | None = None  # with which every translation has to start, unless its line says otherwise
+    forbid: Path | None = None  # file of phrases that no translation may hold
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "TranslateRequest":
@@ -119,7 +120,11 @@ class TranslateRequest:
             raise UserError(f"{given} is about beam search", hint=f"the number of samples is that of {wanted}")
 
     def _check_engine(self) -> None:
-        unknown = {"--prefix": self.prefix is not None, "more than one --run": len(self.runs) > 1}
+        unknown = {
+            "--prefix": self.prefix is not None,
+            "--forbid": self.forbid is not None,
+            "more than one --run": len(self.runs) > 1,
+        }
         for name, given in unknown.items():
             if self.engine == "ctranslate2" and given:
                 raise UserError(f"the engine ctranslate2 does not know {name}", hint="use --engine torch")

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transformer_cli.decoding.forbidden import ForbiddenPhrases
+
 
 @dataclass(frozen=True)
 class Source:
@@ -13,10 +15,12 @@ class Source:
         number: its line in the input and its piece of that line; they seed its samples, which so do not depend on its
             batch.
         prefix: target ids with which every translation starts.
+        forbidden: what its translation must not hold.
         cap: longest translation, with ``</s>``; set by the decoder, which knows its limits.
     """
 
     ids: Sequence[int]
     number: tuple[int, int] = (0, 0)
     prefix: Sequence[int] = ()
+    forbidden: ForbiddenPhrases | None = None
     cap: int = 0

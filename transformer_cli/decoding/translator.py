@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
+from transformer_cli.decoding.forbidden import ForbiddenPhrases
+from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.prefixes import prefix_ids
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.export.folder import ExportFolder, refuse_export
+from transformer_cli.errors import UserError
+from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
     from transformer_cli.model.transformer import Transformer
@@ -144,17 +147,11 @@ class Translator:
         """
         if engine == "ctranslate2":
             return cls._from_export(Path(run), device, to)
-        from transformer_cli.checkpoint import load_model
-        from transformer_cli.runtime import Runtime
-
-        refuse_export(Path(run))
-        runtime = Runtime.resolve(device)
-        model, tokenizer, config = load_model(run, runtime.device)
-        return cls.of_model(model, tokenizer, config, runtime, to)
+        return cls.from_runs([run], device, to)
 
     @classmethod
     def from_runs(cls, runs: Sequence[str | Path], device: str = "auto", to: str | None = None) -> "Translator":
-        """Load several runs that translate together, by the search settings of the first (``ensemble.py``).
+        """Load runs that translate together, by the search settings of the first (``ensemble.py``).
 
         Raises:
             RunError: there is no usable model at a place.
@@ -216,6 +213,7 @@ class Translator:
         settings: DecodeSettings,
         first: int = 0,
         prefixes: Sequence[str | None] = (),
+        phrases: Phrases = ANYTHING,
     ) -> list[Translation]:
         """Translate lines that are all there already; the building block of ``stream``.
 
@@ -225,14 +223,15 @@ class Translator:
             first: number of the first of them in the input, from 0: samples depend on it.
             prefixes: text with which the translation of each line has to start, or None; see ``prefixes.py``. A blank
                 line stays blank.
+            phrases: what translations must and must not hold.
 
         Raises:
             UserError: a prefix cannot be forced, or the engine cannot do what is asked for.
         """
-        forced = [self.prefix_ids(prefix) for prefix in prefixes or [None] * len(lines)]
+        forced = [self.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
         sentences = [
-            Source(ids, number=(first + number, part), prefix=() if part else prefix)
+            Source(ids, number=(first + number, part), prefix=() if part else prefix, forbidden=phrases.forbidden)
             for number, (line, prefix) in enumerate(zip(pieces, forced, strict=True))
             for part, ids in enumerate(line)
         ]
@@ -242,14 +241,20 @@ class Translator:
             for line, parts in zip(lines, pieces, strict=True)
         ]
 
-    def prefix_ids(self, prefix: str | None) -> list[int]:
+    def forbid(self, phrases: Sequence[str]) -> ForbiddenPhrases:
+        """Prepare phrases that must not be said; it costs a second for each thousand of them, so do it once."""
+        return ForbiddenPhrases(phrases, self.tokenizer.tgt_surfaces())
+
+    def prefix_ids(self, prefix: str | None, phrases: Phrases = ANYTHING) -> list[int]:
         """Return the ids of a prefix; none of None.
 
         Raises:
-            UserError: it cannot be forced.
+            UserError: it cannot be forced, or must not be said.
         """
         if prefix is None:
             return []
+        if said := phrases.said(prefix):
+            raise UserError("the prefix holds a forbidden phrase", got=said[0])
         return prefix_ids(prefix.translate(_LINE_BREAKS), self.tokenizer, self._longest_target)
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
