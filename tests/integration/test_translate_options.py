@@ -180,3 +180,57 @@ def test_other_forbidden_phrases_are_another_job(tfm: Tfm, run: Path, tmp_path: 
     (tmp_path / "no").write_text("y\n", encoding="utf-8")
     done = tfm(*ask, "--forbid", tmp_path / "no", "--resume")
     assert (done.code, "forbid" in done.err) == (2, True)
+
+
+def test_a_glossary_is_kept_to(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("cats\tKater\n\n two dogs \tzwei Rüden\n", encoding="utf-8")
+    ask = ["translate", "--run", run, *TEXTS]
+    free = tfm(*ask).lines
+    done = tfm(*ask, "--glossary", tmp_path / "terms.tsv")
+    assert (done.code, "without" in done.err) == (0, False)
+    assert "Kater" in done.lines[0]
+    assert "zwei Rüden" in done.lines[1]
+    assert done.lines[2] == free[2]
+    assert tfm(*ask, "--glossary", tmp_path / "terms.tsv", "--batch-size", 1).lines == done.lines
+    long = tfm("translate", "--run", run, "--glossary", tmp_path / "terms.tsv", "cats two dogs " * 30)
+    assert "translated in pieces" in long.err
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        ("cats Kater\n", [], "terms.tsv:1: is no entry of a glossary"),
+        ("a\tb\ncats\t\n", [], "terms.tsv:2: is no entry of a glossary"),
+        ("a\tb\tc\n", [], "terms.tsv:1: is no entry of a glossary"),
+        ("a\tb\na\tb\n a\tc\n", [], "terms.tsv:3: the term 'a' has two translations"),
+        ("\n", [], "terms.tsv: holds no term"),
+        ("a\tb\n", ["--sample"], "--glossary is about beam search"),
+        ("a\tb\n", ["--engine", "ctranslate2"], "the engine ctranslate2 does not know --glossary"),
+    ],
+    ids=str,
+)
+def test_a_glossary_that_cannot_be_kept_to_is_refused(
+    tfm: Tfm, run: Path, tmp_path: Path, content: str, options: list[str], told: str
+) -> None:
+    (tmp_path / "terms.tsv").write_text(content, encoding="utf-8")
+    done = tfm("translate", "--run", run, "--glossary", tmp_path / "terms.tsv", *options, "a cats")
+    assert (done.code, done.out) == (2, b"")
+    assert told in done.err
+
+
+def test_a_translation_that_lacks_a_term_is_named(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    line = " ".join(["one cats sleep two dogs wait six books fall"] * 5)  # cut in the middle of the term
+    (tmp_path / "terms.tsv").write_text(f"{line}\tKater\n", encoding="utf-8")
+    done = tfm("translate", "--run", run, "-b", 1, "--glossary", tmp_path / "terms.tsv", "one", line)
+    assert done.code == 0
+    assert "1 line without the translation of a term (--glossary): line 2" in done.err
+
+
+def test_another_glossary_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(jsonl(*[{"text": "one cats sleep."}] * 3) + b"no JSON\n")
+    (tmp_path / "terms.tsv").write_text("a\tb\n", encoding="utf-8")
+    ask = ["translate", "--run", run, "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.txt"]
+    assert tfm(*ask, "--glossary", tmp_path / "terms.tsv").code == 2
+    (tmp_path / "terms.tsv").write_text("a\tc\n", encoding="utf-8")
+    done = tfm(*ask, "--glossary", tmp_path / "terms.tsv", "--resume")
+    assert (done.code, "glossary" in done.err) == (2, True)

@@ -18,13 +18,11 @@ class StubTranslator:
     """Answers at once, with something to be noted of every line."""
 
     config = SimpleNamespace(decode=DecodeConfig())
+    wishes = SimpleNamespace(prefix_ids=lambda *_: [])
 
     @classmethod
     def from_run(cls, *_: object, **__: object) -> "StubTranslator":
         return cls()
-
-    def prefix_ids(self, *_: object) -> list[int]:
-        return []
 
     def translate_window(self, lines: Sequence[str], *_: object) -> list[Translation]:
         return [Translation(line, [Hypothesis(line.upper(), 0.0, [line], capped=True)], pieces=2) for line in lines]

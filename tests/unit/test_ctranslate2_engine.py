@@ -156,8 +156,9 @@ def test_what_differs_is_said_and_what_cannot_be_done_is_refused(
         engines[1].search(sources[:1], DecodeSettings(beam_size=1, sampling=True))
     with pytest.raises(UserError, match="does not know prefixes"):
         engines[1].search([Source([5, EOS], prefix=[7])], GREEDY)
-    with pytest.raises(UserError, match="does not know forbidden phrases"):
-        engines[1].search([Source([5, EOS], forbidden=ForbiddenPhrases(["a"], []))], GREEDY)
+    for wish in ({"forbidden": ForbiddenPhrases(["a"], [])}, {"required": [[7]]}):
+        with pytest.raises(UserError, match="does not know phrases"):
+            engines[1].search([Source([5, EOS], **wish)], GREEDY)
 
 
 def test_plain_normalisation_is_the_engines_own(

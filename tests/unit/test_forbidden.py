@@ -108,7 +108,7 @@ def test_a_translator_avoids_them() -> None:
     said = sorted(phrase for phrase in phrases if "\ufffd" not in phrase)  # which stands for half a character
     assert said
     for phrase in said:
-        kept = small.translate_window(lines, how, phrases=Phrases(forbidden=small.forbid([phrase])))
+        kept = small.translate_window(lines, how, phrases=Phrases(forbidden=small.wishes.forbid([phrase])))
         assert not any(phrase in translation.text for translation in kept)
     with pytest.raises(UserError, match="the prefix holds a forbidden phrase"):
-        small.translate_window(lines[:1], how, 0, ["ein hund"], Phrases(forbidden=small.forbid(["n hu"])))
+        small.translate_window(lines[:1], how, 0, ["ein hund"], Phrases(forbidden=small.wishes.forbid(["n hu"])))

@@ -86,6 +86,10 @@ Prefix = Annotated[
     typer.Option("--prefix", help="Text with which every translation starts; JSON lines may have their own."),
 ]
 
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option("--glossary", metavar="FILE", help="Terms, one a line, a tab and the translation that each must get."),
+]
 Forbid = Annotated[
     Path | None, typer.Option("--forbid", metavar="FILE", help="Phrases, one a line, that no translation may hold.")
 ]
@@ -115,6 +119,7 @@ def translate(
     seed: Seed = None,
     mbr: Mbr = None,
     prefix: Prefix = None,
+    glossary: GlossaryFile = None,
     forbid: Forbid = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,

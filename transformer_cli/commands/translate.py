@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -16,12 +17,12 @@ from transformer_cli.commands.line_stream import input_lines, prompted_lines, wi
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.part_file import Job, part_file
-from transformer_cli.commands.phrase_lists import digest, read_forbidden
+from transformer_cli.commands.phrase_lists import digest, read_forbidden, read_glossary
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.commands.translate_request import TranslateRequest
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
 from transformer_cli.decoding.ctranslate2_engine import differences
-from transformer_cli.decoding.phrases import ANYTHING, Phrases
+from transformer_cli.decoding.phrases import Phrases
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translation, Translator
@@ -71,9 +72,10 @@ def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
 
 
 def _phrases(request: TranslateRequest, translator: Translator) -> Phrases:
-    if request.forbid is None:
-        return ANYTHING
-    return Phrases(forbidden=translator.forbid(read_forbidden(request.forbid)))
+    glossary = None if request.glossary is None else translator.wishes.glossary(read_glossary(request.glossary))
+    return Phrases(
+        glossary, None if request.forbid is None else translator.wishes.forbid(read_forbidden(request.forbid))
+    )
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
@@ -96,13 +98,13 @@ def _prefixed(
     lines: Iterable[InputLine], request: TranslateRequest, translator: Translator, phrases: Phrases
 ) -> Iterator[InputLine]:
     """Give each line the prefix that all lines have, unless it brings its own, which is checked with its place."""
-    translator.prefix_ids(request.prefix, phrases)  # one mistake, told before anything is read
+    translator.wishes.prefix_ids(request.prefix, phrases)  # one mistake, told before anything is read
     for number, line in enumerate(lines, start=1):
         if line.prefix is None:
             yield replace(line, prefix=request.prefix)
             continue
         try:
-            translator.prefix_ids(line.prefix, phrases)
+            translator.wishes.prefix_ids(line.prefix, phrases)
         except UserError as error:
             place = "the standard input" if request.input_path in (None, "-") else request.input_path
             raise DataError(
@@ -121,6 +123,7 @@ def _job(request: TranslateRequest, runs: Sequence[Path], settings: DecodeSettin
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
         "prefix": request.prefix,
+        "glossary": digest([*chain(*phrases.glossary.terms.items())]) if phrases.glossary else None,
         "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
         "engine": request.engine,
         "weights": " ".join(_sha256(weights)[:16] for weights, _ in found),
@@ -169,6 +172,8 @@ def _watched(
             events.add("longer than training allowed, translated in pieces", number + 1)
         if translation.capped:
             events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
+        if phrases.missing(line.text, translation.text):
+            events.add("without the translation of a term (--glossary)", number + 1)
         if phrases.said(translation.text):
             events.add("held a forbidden phrase, where parts of a translation meet", number + 1)
         yield number, line, translation

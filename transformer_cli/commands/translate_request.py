@@ -48,6 +48,7 @@ class TranslateRequest:
     sample: bool = False
     mbr: int | None = None
     prefix: str | None = None  # with which every translation has to start, unless its line says otherwise
+    glossary: Path | None = None  # file of terms and their translations
     forbid: Path | None = None  # file of phrases that no translation may hold
 
     @classmethod
@@ -113,6 +114,8 @@ class TranslateRequest:
         if self.sample and self.mbr is not None:
             raise UserError("--mbr draws its own samples", hint="leave --sample away")
         draws = self.sample or self.mbr is not None
+        if draws and self.glossary is not None:
+            raise UserError("--glossary is about beam search", hint="leave it or the samples away")
         if not draws and (given := self._given(SAMPLING)):
             raise UserError(f"{given} is about samples", hint="add --sample or --mbr N, or leave it away")
         if draws and (given := self._given(("beam_size", "early_stopping"))):
@@ -122,6 +125,7 @@ class TranslateRequest:
     def _check_engine(self) -> None:
         unknown = {
             "--prefix": self.prefix is not None,
+            "--glossary": self.glossary is not None,
             "--forbid": self.forbid is not None,
             "more than one --run": len(self.runs) > 1,
         }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from transformer_cli.decoding.beam import BeamSearch
+from transformer_cli.decoding.constrained import ConstrainedBeam
 from transformer_cli.decoding.ensemble import EnsembleSteps, shortest_positions
 from transformer_cli.decoding.model_steps import (
     ModelSteps,
@@ -19,8 +20,9 @@ from transformer_cli.decoding.model_steps import (
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.search import search
-from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.settings import WIDEST, DecodeSettings
 from transformer_cli.decoding.source import Source
+from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -50,6 +52,14 @@ def length_groups(lengths: Sequence[int], batch_size: int, batch_tokens: int) ->
     return groups
 
 
+def _by_width(sentences: Sequence[Source]) -> dict[int, list[int]]:
+    """Group sentences (by number) by how much wider their beams are: by a hypothesis for each required token."""
+    groups: dict[int, list[int]] = {}
+    for number, sentence in enumerate(sentences):
+        groups.setdefault(sentence.n_required, []).append(number)
+    return groups
+
+
 class BatchDecoder:
     """Searches translations of token ids with a model, or with several that translate together."""
 
@@ -66,19 +76,28 @@ class BatchDecoder:
         Args:
             sentences: none longer than the models' positions.
             settings: how to search, and how many sentences may be side by side.
+
+        Raises:
+            UserError: samples are asked for that have to hold phrases.
         """
+        if settings.sampling and any(sentence.required for sentence in sentences):
+            raise UserError("what is drawn cannot be made to hold phrases", hint="search with a beam")
         sentences = [replace(sentence, cap=self._cap(sentence, settings)) for sentence in sentences]
         lengths = [canonical_length(len(sentence.ids), self._max_length) for sentence in sentences]
         found: list[list[Finished]] = [[] for _ in sentences]
         with answering(self._models, self._runtime):
-            for numbers, n_places in length_groups(lengths, settings.batch_size, settings.batch_tokens):
-                group = [sentences[number] for number in numbers]
-                for number, result in zip(numbers, self._search(group, n_places, settings), strict=True):
-                    found[number] = result
+            for wider, alike in _by_width(sentences).items():
+                how = replace(settings, beam_size=min(settings.beam_size + wider, WIDEST))
+                of_alike = [lengths[number] for number in alike]
+                for chosen, n_places in length_groups(of_alike, settings.batch_size, settings.batch_tokens):
+                    numbers = [alike[number] for number in chosen]
+                    group = [sentences[number] for number in numbers]
+                    for number, result in zip(numbers, self._search(group, n_places, how), strict=True):
+                        found[number] = result
         return found
 
     def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
-        cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)
+        cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + sentence.n_required + 1)
         return cap if self._max_length is None else min(cap, self._max_length)
 
     def _search(self, sentences: list[Source], n_places: int, settings: DecodeSettings) -> list[list[Finished]]:
@@ -87,7 +106,8 @@ class BatchDecoder:
         members = [self._steps(model, sentences, n_places, width) for model in self._models]
         steps = EnsembleSteps(members) if len(members) > 1 else members[0]
         longest = max(sentence.cap for sentence in sentences)
-        chooser = (Sampling if settings.sampling else BeamSearch)(n_places, longest, settings, device)
+        beam = ConstrainedBeam if sentences[0].required else BeamSearch
+        chooser = (Sampling if settings.sampling else beam)(n_places, longest, settings, device)
         usable = functools.partial(canonical_places, width=width)
         return search(steps, chooser, sentences, n_places, refill=settings.refill, usable_places=usable)
 

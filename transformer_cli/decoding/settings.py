@@ -7,6 +7,7 @@ from typing import Any, Literal
 from transformer_cli.config import DecodeConfig
 from transformer_cli.errors import UserError
 
+WIDEST = 1000  # beam
 _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone would cut "Yes." short
 
 
@@ -60,7 +61,7 @@ class DecodeSettings:
             UserError: a value is out of range, ``n_best`` exceeds ``beam_size``, or ``mbr`` has no samples.
         """
         for name in ("beam_size", "n_best"):
-            self._check(name, 1 <= getattr(self, name) <= 1_000, "a whole number from 1 to 1000")
+            self._check(name, 1 <= getattr(self, name) <= WIDEST, f"a whole number from 1 to {WIDEST}")
         for name in ("batch_size", "batch_tokens"):
             self._check(name, getattr(self, name) >= 1, "a whole number from 1")
         for name in ("min_length", "no_repeat_ngram"):

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
-from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
-from transformer_cli.decoding.prefixes import prefix_ids
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.errors import UserError
+from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
@@ -106,7 +104,8 @@ class Translator:
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
         self._decoder = decoder
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
-        self._longest_target = self._longest - 1
+        #: Prepares what may be wished of a translation.
+        self.wishes = Wishes(tokenizer, config.data.src_lang, self.tgt_lang, self._longest - 1)
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
 
     @classmethod
@@ -221,41 +220,25 @@ class Translator:
             lines: without line ends.
             settings: how to search.
             first: number of the first of them in the input, from 0: samples depend on it.
-            prefixes: text with which the translation of each line has to start, or None; see ``prefixes.py``. A blank
+            prefixes: text with which the translation of each line has to start, or None; see ``wishes.py``. A blank
                 line stays blank.
             phrases: what translations must and must not hold.
 
         Raises:
             UserError: a prefix cannot be forced, or the engine cannot do what is asked for.
         """
-        forced = [self.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
+        forced = [self.wishes.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
         sentences = [
-            Source(ids, number=(first + number, part), prefix=() if part else prefix, forbidden=phrases.forbidden)
-            for number, (line, prefix) in enumerate(zip(pieces, forced, strict=True))
-            for part, ids in enumerate(line)
+            Source(ids, (first + number, part), () if part else prefix, phrases.required_ids(text), phrases.forbidden)
+            for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
+            for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
         found = iter(self._decoder.search(sentences, settings))
         return [
             self._translation(line, list(islice(found, len(parts))), settings)
             for line, parts in zip(lines, pieces, strict=True)
         ]
-
-    def forbid(self, phrases: Sequence[str]) -> ForbiddenPhrases:
-        """Prepare phrases that must not be said; it costs a second for each thousand of them, so do it once."""
-        return ForbiddenPhrases(phrases, self.tokenizer.tgt_surfaces())
-
-    def prefix_ids(self, prefix: str | None, phrases: Phrases = ANYTHING) -> list[int]:
-        """Return the ids of a prefix; none of None.
-
-        Raises:
-            UserError: it cannot be forced, or must not be said.
-        """
-        if prefix is None:
-            return []
-        if said := phrases.said(prefix):
-            raise UserError("the prefix holds a forbidden phrase", got=said[0])
-        return prefix_ids(prefix.translate(_LINE_BREAKS), self.tokenizer, self._longest_target)
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
@@ -266,6 +249,13 @@ class Translator:
         sentences = places(pieces, line, sentence_ends(line, self.config.data.src_lang))
         ranges = cut(pieces, self._longest, sentences)
         return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
+
+    def _texts(self, line: str, parts: list[list[int]]) -> list[str]:
+        """Return the text of each part of a line; what is spelled in bytes is left out, if there are several."""
+        if len(parts) == 1:
+            return [line]
+        pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
+        return ["".join(of_part).replace("\u2581", " ") for of_part in pieces]
 
     def _translation(self, line: str, pieces: list[list[Finished]], settings: DecodeSettings) -> Translation:
         if not pieces:
