@@ -5,9 +5,12 @@ from decoding_rig import WORDS, config, sentences, tokenizer, transformer, trans
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.tokenizer import UNK, train_tokenizer
+from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.phrases import Glossary, Phrases
+from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.errors import UserError
@@ -119,3 +122,22 @@ def test_samples_cannot_be_made_to_hold_phrases(small: Translator) -> None:
     phrases = Phrases(small.wishes.glossary({"hund": "see"}))
     with pytest.raises(UserError, match="what is drawn cannot be made to hold phrases"):
         small.translate_window(["ein hund."], HOW.but({"sampling": True}), phrases=phrases)
+
+
+def test_a_beam_is_wider_by_the_tokens_of_its_terms_and_a_translation_may_be_longer(
+    small: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phrase = " ".join(WORDS)
+    phrases = Phrases(small.wishes.glossary({"hund": phrase, "rot": "see"}))
+    long, short = (len(small.wishes.glossary({"a": text}).ids("a")[0]) for text in (phrase, "see"))
+    assert long + 1 > HOW.max_length(3)
+    widths, search = {}, BatchDecoder._search
+
+    def spied(self: BatchDecoder, group: list[Source], n_places: int, how: DecodeSettings) -> list[list[Finished]]:
+        widths[how.beam_size] = len(group)
+        return search(self, group, n_places, how)
+
+    monkeypatch.setattr(BatchDecoder, "_search", spied)
+    found = small.translate_window(["ein hund", "rot", "ein rot", "baum"], HOW, phrases=phrases)
+    assert phrase in found[0].text
+    assert widths == {2: 1, 2 + short: 2, 2 + long: 1}
