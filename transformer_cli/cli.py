@@ -18,6 +18,7 @@ from transformer_cli.arguments.evaluate import evaluate
 from transformer_cli.arguments.export import export
 from transformer_cli.arguments.init import init
 from transformer_cli.arguments.runs import runs
+from transformer_cli.arguments.score import score
 from transformer_cli.arguments.text_arguments import TextCommand
 from transformer_cli.arguments.train import train
 from transformer_cli.arguments.translate import translate
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command("train")(train)
 app.command("translate", cls=TextCommand)(translate)
 app.command("eval")(evaluate)
+app.command("score")(score)
 app.command("augment")(augment)
 app.command("export")(export)
 app.command("bench")(bench)

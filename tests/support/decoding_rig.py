@@ -13,6 +13,7 @@ from transformer_cli.checkpoint import build_model
 from transformer_cli.config import Config, TokenizerConfig
 from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
 from transformer_cli.decoding.beam import BeamSearch
+from transformer_cli.decoding.constrained import ConstrainedBeam
 from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.ranking import STEPS_PER_NAT
 from transformer_cli.decoding.sampling import Sampling
@@ -80,7 +81,8 @@ def run_sentences(
 ) -> list[list[Finished]]:
     n_places = n_places or max(1, len(sentences))
     longest = max((sentence.cap for sentence in sentences), default=1)
-    chooser = (Sampling if how.sampling else BeamSearch)(n_places, longest, how)
+    beam = ConstrainedBeam if any(sentence.required for sentence in sentences) else BeamSearch
+    chooser = (Sampling if how.sampling else beam)(n_places, longest, how)
     return search(model, chooser, sentences, n_places, refill=how.refill)
 
 

@@ -18,12 +18,13 @@ class StubTranslator:
     """Answers at once, with something to be noted of every line."""
 
     config = SimpleNamespace(decode=DecodeConfig())
+    wishes = SimpleNamespace(prefix_ids=lambda *_: [])
 
     @classmethod
     def from_run(cls, *_: object, **__: object) -> "StubTranslator":
         return cls()
 
-    def translate_window(self, lines: Sequence[str], settings: object, first: int = 0) -> list[Translation]:
+    def translate_window(self, lines: Sequence[str], *_: object) -> list[Translation]:
         return [Translation(line, [Hypothesis(line.upper(), 0.0, [line], capped=True)], pieces=2) for line in lines]
 
 
@@ -41,7 +42,7 @@ def main(n_lines: int, folder: Path) -> None:
     command.run_translate(
         command.TranslateRequest(
             texts=(),
-            run=folder,
+            runs=(folder,),
             input_path=str(folder / "in"),
             output_path=str(folder / "out"),
             search={},

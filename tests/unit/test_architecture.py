@@ -88,7 +88,7 @@ def test_files_and_functions_stay_short() -> None:
 
 
 HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}
-COMMANDS = ["train", "translate", "eval", "augment", "export", "bench", "runs", "init"]
+COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "runs", "init"]
 
 
 @pytest.mark.parametrize(

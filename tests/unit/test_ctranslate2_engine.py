@@ -14,6 +14,7 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine, differences
+from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
@@ -153,8 +154,11 @@ def test_what_differs_is_said_and_what_cannot_be_done_is_refused(
 
     with pytest.raises(UserError, match=r"does not know sampling(.|\n)*got: True(.|\n)*--engine torch"):
         engines[1].search(sources[:1], DecodeSettings(beam_size=1, sampling=True))
-    with pytest.raises(UserError, match="not asked for prefixes"):
+    with pytest.raises(UserError, match="does not know prefixes"):
         engines[1].search([Source([5, EOS], prefix=[7])], GREEDY)
+    for wish in ({"forbidden": ForbiddenPhrases(["a"], [])}, {"required": [[7]]}):
+        with pytest.raises(UserError, match="does not know phrases"):
+            engines[1].search([Source([5, EOS], **wish)], GREEDY)
 
 
 def test_plain_normalisation_is_the_engines_own(

@@ -12,11 +12,12 @@ from transformer_cli.arguments.shared import (
     BeamSize,
     Debug,
     Device,
+    EarlyStopping,
+    LengthNormalization,
     LengthPenalty,
     Quiet,
     Run,
     To,
-    search_options,
 )
 from transformer_cli.commands.notes import note_on_stderr
 
@@ -53,14 +54,14 @@ def evaluate(
     run: Run = None,
     split: Split = None,
     src: Source = None,
-    ref: References = None,
+    refs: References = None,
     hyp: Hypotheses = None,
     to: To = None,
     metrics: Metrics = "bleu",
     lowercase: Lowercase = False,
     tokenize: Tokenize = None,
     tgt_lang: TgtLang = None,
-    bootstrap: Bootstrap = 1000,
+    n_bootstrap: Bootstrap = 1000,
     output: Output = None,
     compare: Compare = None,
     details: Details = False,
@@ -68,6 +69,8 @@ def evaluate(
     calibrate: Calibrate = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    length_normalization: LengthNormalization = None,
+    early_stopping: EarlyStopping = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     device: Device = "auto",
@@ -76,26 +79,10 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Score a run on a split, on your files, or score a file of translations."""
+    options = locals()  # the request knows each by the name that it has here
     from transformer_cli.commands import eval as command
 
-    request = command.EvalRequest(
-        run=run,
-        split=split,
-        src=src,
-        refs=tuple(ref or ()),
-        hyp=hyp,
-        to=to,
-        metrics=tuple(metrics.replace(" ", "").split(",")),
-        lowercase=lowercase,
-        tokenize=tokenize,
-        tgt_lang=tgt_lang,
-        n_bootstrap=bootstrap,
-        output=output,
-        search=search_options(beam_size, length_penalty, batch_size, batch_tokens),
-        device=device,
-        compare=compare,
-        details=details,
-        baseline=baseline,
-        calibrate=calibrate,
-    )
-    command.print_report(command.run_eval(request, note_on_stderr(quiet)), as_json)
+    for name in ("as_json", "quiet", "debug"):
+        del options[name]
+    options |= {"refs": tuple(refs or ()), "metrics": tuple(metrics.replace(" ", "").split(","))}
+    command.print_report(command.run_eval(command.EvalRequest.of(options), note_on_stderr(quiet)), as_json)

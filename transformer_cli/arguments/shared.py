@@ -1,9 +1,18 @@
 """Options that several commands share."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class Normalization(StrEnum):
+    """What makes hypotheses of different lengths comparable."""
+
+    gnmt = "gnmt"
+    plain = "plain"
+
 
 Overrides = Annotated[
     list[str] | None,
@@ -11,6 +20,10 @@ Overrides = Annotated[
 ]
 Run = Annotated[
     Path | None, typer.Option("--run", help="Run folder, or one of its checkpoints/step-N. (default: the newest run)")
+]
+Runs = Annotated[
+    list[Path] | None,
+    typer.Option("--run", help="As of the other commands; repeated: runs of one tokenizer translate together."),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
@@ -21,7 +34,20 @@ BeamSize = Annotated[
     int | None, typer.Option("--beam-size", "-b", min=1, help="Hypotheses kept per step; 1 is greedy.")
 ]
 LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", min=0, help="Alpha of GNMT's length normalisation.")
+    float | None, typer.Option("--length-penalty", min=0, help="Alpha of the length normalisation; 0: none.")
+]
+LengthNormalization = Annotated[
+    Normalization | None,
+    typer.Option(
+        "--length-normalization",
+        help="Score: log P / ((5 + length) / 6)^alpha (gnmt), or log P / length^alpha (plain); length counts </s>.",
+    ),
+]
+EarlyStopping = Annotated[
+    bool | None,
+    typer.Option(
+        "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when none can win."
+    ),
 ]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Most sentences in a batch.")]
 BatchTokens = Annotated[

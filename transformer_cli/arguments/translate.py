@@ -1,6 +1,7 @@
 """``tfm translate``: what can be asked for."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,9 +13,11 @@ from transformer_cli.arguments.shared import (
     BeamSize,
     Debug,
     Device,
+    EarlyStopping,
+    LengthNormalization,
     LengthPenalty,
     Quiet,
-    Run,
+    Runs,
     To,
 )
 
@@ -57,7 +60,7 @@ Field = Annotated[
 OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from OUTPUT.part, left by an interrupted job.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Throw OUTPUT.part away and start anew.")]
-NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line, at most the beam size.")]
+NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line: of the beam, or samples.")]
 MaxLengthRatio = Annotated[
     float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
 ]
@@ -69,9 +72,39 @@ SearchEngine = Annotated[Engine, typer.Option("--engine", help="ctranslate2 need
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
 
+Sample = Annotated[bool, typer.Option("--sample", help="Draw --n-best translations from the model, not the best ones.")]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", min=0.01, help="Draw by P^(1/T): below 1 the probable more often.")
+]
+TopK = Annotated[int | None, typer.Option("--top-k", min=0, help="Draw from the K most probable tokens; 0: all.")]
+TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the least set of tokens that holds P; 1: all.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="What is drawn depends on it and the line's number.")]
+Mbr = Annotated[
+    int | None,
+    typer.Option("--mbr", metavar="N", min=2, help="Draw N translations, take the one most like the others (chrF)."),
+]
+
+Prefix = Annotated[
+    str | None,
+    typer.Option("--prefix", help="Text with which every translation starts; JSON lines may have their own."),
+]
+
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option("--glossary", metavar="FILE", help="Terms, one a line, a tab and the translation that each must get."),
+]
+Forbid = Annotated[
+    Path | None, typer.Option("--forbid", metavar="FILE", help="Phrases, one a line, that no translation may hold.")
+]
+
+Workers = Annotated[
+    str, typer.Option("--workers", metavar="N|auto", help="Processes that share a long job; auto: if it is faster.")
+]
+
+
 def translate(
-    text: Texts = None,
-    run: Run = None,
+    texts: Texts = None,
+    runs: Runs = None,
     input_path: InputPath = None,
     input_format: InputKind = None,
     field: Field = None,
@@ -82,40 +115,48 @@ def translate(
     beam_size: BeamSize = None,
     n_best: NBest = 1,
     length_penalty: LengthPenalty = None,
+    length_normalization: LengthNormalization = None,
+    early_stopping: EarlyStopping = None,
     max_length_ratio: MaxLengthRatio = None,
     min_length: MinLength = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    mbr: Mbr = None,
+    prefix: Prefix = None,
+    glossary: GlossaryFile = None,
+    forbid: Forbid = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,
     alignment: Alignment = False,
     engine: SearchEngine = Engine.torch,
+    workers: Workers = "auto",
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Translate text, a file or stdin: one line in, one line out, in order."""
+    options = locals()  # the request knows each by the name that it has here
     from transformer_cli.commands import translate as command
 
-    if as_json and output_format is not Format.text:
-        raise typer.BadParameter("--json prints one document; it does not go with --format")
-    search = {"beam_size": beam_size, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
-    search |= {"min_length": min_length, "batch_size": batch_size, "batch_tokens": batch_tokens, "alignment": alignment}
-    request = command.TranslateRequest(
-        texts=tuple(text or ()),
-        run=run,
-        input_path=input_path,
-        output_path=output_path,
-        search=search,
-        n_best=n_best,
-        output_format="json" if as_json else output_format.value,
-        device=device,
-        quiet=quiet,
-        to=to,
-        input_format=None if input_format is None else input_format.value,
-        field=field,
-        resume=resume,
-        overwrite=overwrite,
-        engine=engine.value,
+    if options.pop("as_json"):
+        if output_format is not Format.text:
+            raise typer.BadParameter("--json prints one document; it does not go with --format")
+        options["output_format"] = "json"
+    del options["debug"]
+    options["workers"] = _number_of_workers(workers)
+    command.run_translate(
+        command.TranslateRequest.of(options | {"texts": tuple(texts or ()), "runs": tuple(runs or ())})
     )
-    command.run_translate(request)
+
+
+def _number_of_workers(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise typer.BadParameter(f"--workers is auto or a number from 1 to 1000, not {text!r}")
+    return int(text)

@@ -7,6 +7,9 @@ from typing import Any
 
 from transformer_cli.errors import UserError
 
+#: Options that override a setting of the same name (``DecodeSettings``).
+_SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "batch_size", "batch_tokens")
+
 
 @dataclass(frozen=True)
 class EvalRequest:
@@ -51,6 +54,12 @@ class EvalRequest:
     details: bool = False
     baseline: bool = False
     calibrate: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "EvalRequest":
+        """Take the options of the command line, by their names."""
+        search = {name: options[name] for name in _SEARCH}
+        return cls(search=search, **{name: value for name, value in options.items() if name not in search})
 
     @property
     def compares_with_run(self) -> bool:

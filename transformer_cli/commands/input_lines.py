@@ -12,6 +12,9 @@ from transformer_cli.errors import DataError
 #: Where the text of a JSON object is looked for if nobody has said where.
 FIELDS = ("source", "text")
 
+#: Where the text stands with which its translation has to start.
+PREFIX = "prefix"
+
 
 @dataclass(frozen=True)
 class InputLine:
@@ -20,6 +23,7 @@ class InputLine:
     raw: str  # as it stands in the input
     text: str  # to be translated
     fields: Mapping[str, Any] = field(default_factory=dict)  # what the JSON object holds besides
+    prefix: str | None = None  # with which its translation has to start
 
 
 def plain_lines(lines: Iterable[str]) -> Iterator[InputLine]:
@@ -41,7 +45,7 @@ def json_lines(
         on_repair: called with the number of a line, from 1, whose text held NUL or half a surrogate pair.
 
     Raises:
-        DataError: a line is no JSON object, has no such field, or has a reserved one.
+        DataError: a line is no JSON object, has no such field, has a reserved one, or its prefix is no text.
     """
     policy = Lenient()
     for number, line in enumerate(lines, start=1):
@@ -49,12 +53,18 @@ def json_lines(
         record = parse_record(line, where)
         name = _field(record, wanted)
         text = record_text(record, name, where, policy)
+        prefix = record_text(record, PREFIX, where, policy) if _has_prefix(record, name) else None
         fields = {key: value for key, value in record.items() if (key, name) != ("source", "source")}
         _refuse_reserved(fields, reserved, where)
         if policy.repaired:
             on_repair(number)
             policy.repaired.clear()
-        yield InputLine(line, text.replace("\n", " "), fields)
+        yield InputLine(line, text.replace("\n", " "), fields, prefix)
+
+
+def _has_prefix(record: Mapping[str, Any], name: str) -> bool:
+    """Say whether an object asks for a prefix: not with null, and not if the text to translate is called so."""
+    return record.get(PREFIX) is not None and name != PREFIX
 
 
 def _field(record: object, wanted: str | None) -> str:

@@ -1,76 +1,38 @@
 """``tfm translate``: a filter. One line in, one line out, in order, whatever stands in the line."""
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.confidence_file import fitting_confidence, short_sha256, with_confidence
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
-from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
+from transformer_cli.commands.line_stream import WINDOW, input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
-from transformer_cli.commands.output_file import is_special, output_file
+from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.part_file import Job, part_file
+from transformer_cli.commands.phrase_lists import digest, read_forbidden, read_glossary
 from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.translate_request import TranslateRequest
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
 from transformer_cli.decoding.confidence import Confidence
 from transformer_cli.decoding.ctranslate2_engine import differences
+from transformer_cli.decoding.phrases import Phrases
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Engine, Translation, Translator
-from transformer_cli.errors import UserError
+from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.errors import DataError, UserError
 from transformer_cli.export.folder import MODEL, ExportFolder
 
-_JSON_NAMES = (".jsonl", ".jsonl.gz")
 _SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
 
-
-@dataclass(frozen=True)
-class TranslateRequest:
-    """What the command line asked for; ``search`` overrides keys of the run's ``decode`` section."""
-
-    texts: tuple[str, ...]
-    run: Path | None
-    input_path: str | None
-    output_path: str
-    search: dict[str, Any]
-    n_best: int
-    output_format: str  # text | tsv | jsonl | json (one document)
-    device: str
-    quiet: bool
-    to: str | None = None  # language to translate into; None: the run's main one
-    engine: Engine = "torch"
-    input_format: str | None = None  # text | jsonl; None: by the name of the file
-    field: str | None = None  # of a JSON object, with its text; None: source, or else text
-    resume: bool = False  # go on with what an interrupted job has left
-    overwrite: bool = False  # throw it away
-
-    @property
-    def reads_json(self) -> bool:
-        """Whether the lines of the input are JSON objects."""
-        by_name = (self.input_path or "").endswith(_JSON_NAMES)
-        return by_name if self.input_format is None else self.input_format == "jsonl"
-
-    @property
-    def prompts(self) -> bool:
-        """Whether a person at a terminal types the lines."""
-        return not self.texts and self.input_path is None and not self.reads_json and sys.stdin.isatty()
-
-    @property
-    def writes_json(self) -> bool:
-        """Whether there is a place for what a translation says about itself."""
-        return self.output_format in ("jsonl", "json")
-
-    @property
-    def has_part(self) -> bool:
-        """Whether the output grows in a part file, so that it can be continued."""
-        return self.output_path != "-" and self.output_format != "json" and not is_special(self.output_path)
+__all__ = ["TranslateRequest", "run_translate"]
 
 
 def run_translate(request: TranslateRequest) -> None:
@@ -79,53 +41,64 @@ def run_translate(request: TranslateRequest) -> None:
     Raises:
         UserError: texts and a file are given together, an option does not fit, or there is no run.
     """
-    _check(request)
+    request.check()
     note = note_on_stderr(request.quiet)
     events = LineNotes()
     try:
-        with _sink(request, note) as sink:  # first: a place that cannot be written is known before a model is loaded
-            run = chosen_run(request.run, note)
-            translator = Translator.from_run(run, device=request.device, to=request.to, engine=request.engine)
-            settings = DecodeSettings.from_config(translator.config.decode).but(
-                {**request.search, "n_best": request.n_best}
-            )
+        with (
+            _sink(request, note) as sink,
+            ExitStack() as stack,
+        ):  # first: a place that cannot be written is known before a model is loaded
+            runs = request.runs or (chosen_run(None, note),)
+            translator = _translator(request, runs)
+            settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
-            confidence = _confidence(request, run, translator, settings, note)
-            lines = _source(request, events)
-            done = sink.begin(lambda: _job(request, run, settings, confidence), (line.raw for line in lines))
+            confidence = _confidence(request, runs, translator, settings, note)
+            phrases = _phrases(request, translator)
+            lines = _prefixed(_source(request, events), request, translator, phrases)
+            done = sink.begin(lambda: _job(request, runs, settings, phrases, confidence), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
-            answers = with_confidence(_answers(translator, settings, sink, batches, done), confidence)
-            _write_all(request, settings, sink, _watched(answers, done, events))
+
+            shared = stack.enter_context(closing(_shared(request, runs, translator)))
+
+            def translate(batch: list[InputLine], first: int) -> list[Translation]:
+                texts, prefixes = [line.text for line in batch], [line.prefix for line in batch]
+                return shared.translate_window(texts, settings, first, prefixes, phrases)
+
+            answers = with_confidence(_answers(translate, sink, batches, done), confidence)
+            _write_all(request, settings, sink, _watched(answers, done, phrases, events))
     finally:
         events.tell(note)
 
 
-def _check(request: TranslateRequest) -> None:
-    source, target = request.input_path, request.output_path
-    if request.texts and source is not None:
-        raise UserError("texts and --input cannot be given together", hint="put the texts into the file, or drop one")
-    if source == "" or target == "":
-        raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
-    if source not in (None, "-") and target != "-":
-        place = os.path.realpath(target)
-        if os.path.realpath(str(source)) in (place, f"{place}.part"):
-            raise UserError("the output would replace the input", where=target, hint="choose another --output")
-    if request.texts and request.input_format == "jsonl":
-        raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
-    if request.field is not None and not request.reads_json:
-        raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
-    if request.search.get("alignment") and not request.writes_json:
-        raise UserError("--alignment is written as a field of JSON", hint="add --format jsonl or --json")
-    if request.resume and request.overwrite:
-        raise UserError("--resume and --overwrite exclude each other")
-    if (request.resume or request.overwrite) and not request.has_part:
-        name = "--resume" if request.resume else "--overwrite"
-        raise UserError(
-            f"{name} is about an unfinished output file", expected="--output FILE, as lines of text, tsv or jsonl"
-        )
-    if request.resume and request.prompts:
-        raise UserError("--resume needs the whole input again", hint="give it with --input FILE, or pipe it in")
+def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
+    if len(runs) > 1:
+        return Translator.from_runs(runs, request.device, request.to)
+    return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
+
+
+def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Translator) -> SharedTranslator | Translator:
+    """Return a translator that calls for more processes when there is much to do, or the processes asked for."""
+    if request.engine == "ctranslate2" or request.workers == 1:
+        return translator
+    from transformer_cli.decoding.sharing import SharedTranslator
+    from transformer_cli.runtime import Runtime, available_cores
+
+    def start(n_workers: int) -> Translator:
+        return Translator.from_runs(runs, request.device, request.to, n_workers)
+
+    if request.workers is not None:
+        return start(request.workers)
+    on_cpu = Runtime.resolve(request.device).device.type == "cpu"
+    return SharedTranslator(translator, start, available_cores() if on_cpu else 1, WINDOW)
+
+
+def _phrases(request: TranslateRequest, translator: Translator) -> Phrases:
+    glossary = None if request.glossary is None else translator.wishes.glossary(read_glossary(request.glossary))
+    return Phrases(
+        glossary, None if request.forbid is None else translator.wishes.forbid(read_forbidden(request.forbid))
+    )
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
@@ -145,24 +118,55 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
 
 
 def _confidence(
-    request: TranslateRequest, run: Path, translator: Translator, settings: DecodeSettings, note: Note
+    request: TranslateRequest, runs: Sequence[Path], translator: Translator, settings: DecodeSettings, note: Note
 ) -> Confidence | None:
-    return fitting_confidence(run, translator, settings, note, request.engine) if request.writes_json else None
+    """Return the confidence of a run that translates alone, if it has one that holds here and a place to be told."""
+    if not request.writes_json or len(runs) > 1:
+        return None
+    return fitting_confidence(runs[0], translator, settings, note, request.engine)
 
 
-def _job(request: TranslateRequest, run: Path, settings: DecodeSettings, confidence: Confidence | None) -> Job:
+def _prefixed(
+    lines: Iterable[InputLine], request: TranslateRequest, translator: Translator, phrases: Phrases
+) -> Iterator[InputLine]:
+    """Give each line the prefix that all lines have, unless it brings its own, which is checked with its place."""
+    translator.wishes.prefix_ids(request.prefix, phrases)  # one mistake, told before anything is read
+    for number, line in enumerate(lines, start=1):
+        if line.prefix is None:
+            yield replace(line, prefix=request.prefix)
+            continue
+        try:
+            translator.wishes.prefix_ids(line.prefix, phrases)
+        except UserError as error:
+            place = "the standard input" if request.input_path in (None, "-") else request.input_path
+            raise DataError(
+                error.what, where=f"{place}:{number}", got=error.got, expected=error.expected, hint=error.hint
+            ) from None
+        yield line
+
+
+def _job(
+    request: TranslateRequest,
+    runs: Sequence[Path],
+    settings: DecodeSettings,
+    phrases: Phrases,
+    confidence: Confidence | None,
+) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
-    weights, device = _weights_and_device(request, run)
+    found = [_weights_and_device(request, run) for run in runs]
     search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
     return search | {
         "to": request.to,
         "format": request.output_format,
         "input_format": "jsonl" if request.reads_json else "text",
         "field": request.field,
+        "prefix": request.prefix,
+        "glossary": digest([*chain(*phrases.glossary.terms.items())]) if phrases.glossary else None,
+        "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
         "engine": request.engine,
-        "weights": short_sha256(weights),
+        "weights": " ".join(short_sha256(weights) for weights, _ in found),
         "confidence": None if confidence is None else confidence.fingerprint,
-        "device": device,
+        "device": found[0][1],
         "sentences": sentence_rule(),
         "version": __version__,
     }
@@ -177,26 +181,40 @@ def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str
     return weights_file(run), Runtime.resolve(request.device).device.type
 
 
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 Answer = tuple[InputLine, Translation]
 
 
 def _answers(
-    translator: Translator, settings: DecodeSettings, sink: "Sink", batches: Iterable[list[InputLine]], first: int
+    translate: Callable[[list[InputLine], int], list[Translation]],
+    sink: "Sink",
+    batches: Iterable[list[InputLine]],
+    first: int,
 ) -> Iterator[Answer]:
     for lines in batches:
-        translations = translator.translate_window([line.text for line in lines], settings, first)
+        translations = translate(lines, first)
         first += len(lines)
         yield from zip(lines, translations, strict=True)
         sink.mark([line.raw for line in lines])  # all are written by now: the next answer is asked for
 
 
-def _watched(answers: Iterable[Answer], done: int, events: LineNotes) -> Iterator[tuple[int, InputLine, Translation]]:
+def _watched(
+    answers: Iterable[Answer], done: int, phrases: Phrases, events: LineNotes
+) -> Iterator[tuple[int, InputLine, Translation]]:
     """Yield the answers with the number of their line, from 0, and note what its user should know."""
     for number, (line, translation) in enumerate(answers, start=done):
         if translation.pieces > 1:
             events.add("longer than training allowed, translated in pieces", number + 1)
         if translation.capped:
             events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
+        if phrases.missing(line.text, translation.text):
+            events.add("without the translation of a term (--glossary)", number + 1)
+        if phrases.said(translation.text):
+            events.add("held a forbidden phrase, where parts of a translation meet", number + 1)
         yield number, line, translation
 
 

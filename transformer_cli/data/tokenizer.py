@@ -110,6 +110,21 @@ class Tokenizer:
         """Return the pieces of target ids, for display; special ids appear by name."""
         return [self._tgt.id_to_piece(int(i)) for i in ids]
 
+    def tgt_surfaces(self) -> list[bytes]:
+        """Return what each target id adds to the bytes of a text, a space as such; special ids add nothing.
+
+        The text of ids is the bytes of all, without one space at the start.
+        """
+        return [self._surface(number) for number in range(self.tgt_vocab_size)]
+
+    def _surface(self, number: int) -> bytes:
+        piece: str = self._tgt.id_to_piece(number)
+        if number < _N_SPECIAL or self._tgt.is_control(number) or self._tgt.is_unknown(number):
+            return b""
+        if self._tgt.is_byte(number):
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace("\u2581", " ").encode()
+
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.model``, or ``tokenizer.src.model`` and ``tokenizer.tgt.model``."""
         for name, model in zip(_file_names(self.joint), self._models, strict=True):

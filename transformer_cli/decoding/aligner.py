@@ -3,7 +3,7 @@
 The rules are in ``alignment.py``, the weights come from a model (``attention_reader.py``) or a test.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -17,7 +17,7 @@ from transformer_cli.decoding.settings import DecodeSettings
 
 #: From source and target ids to the attention ``[T, S]`` of each pair.
 ReadAttention = Callable[[Sequence[tuple[Sequence[int], Sequence[int]]], DecodeSettings], Sequence[NDArray[np.float32]]]
-Texts = Mapping[str, Sequence[Finished]]  # translations of a line, and their parts
+Texts = Sequence[tuple[str, Sequence[Finished]]]  # translations of a line, and their parts
 
 
 class Aligner:
@@ -55,16 +55,14 @@ class Aligner:
         pairs = [
             (ids, part.tokens)
             for line, texts in together
-            for parts in texts.values()
+            for _, parts in texts
             for ids, part in zip(line, parts, strict=True)
         ]
         weights = iter(self._read(pairs, settings))
         found = []
         for line, (parts, texts) in zip(lines, together, strict=True):
             words = self._source_words(line, parts)
-            found.append(
-                [self._aligned(words, text, done, list(islice(weights, len(done)))) for text, done in texts.items()]
-            )
+            found.append([self._aligned(words, text, done, list(islice(weights, len(done)))) for text, done in texts])
         return found
 
     def _source_words(self, line: str, parts: Sequence[Sequence[int]]) -> list[list[Words]] | None:

@@ -8,24 +8,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transformer_cli.decoding.attention_reader import Pair, read_attention
 from transformer_cli.decoding.beam import BeamSearch
+from transformer_cli.decoding.constrained import ConstrainedBeam
+from transformer_cli.decoding.ensemble import EnsembleSteps, shortest_positions
 from transformer_cli.decoding.model_steps import (
     ModelSteps,
+    answering,
     canonical_length,
     canonical_places,
-    canonical_threads,
-    evaluating,
     room_for_keys,
 )
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.search import search
-from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.settings import WIDEST, DecodeSettings
 from transformer_cli.decoding.source import Source
+from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -55,30 +56,48 @@ def length_groups(lengths: Sequence[int], batch_size: int, batch_tokens: int) ->
     return groups
 
 
-class BatchDecoder:
-    """Searches translations of token ids with a model."""
+def _by_width(sentences: Sequence[Source]) -> dict[int, list[int]]:
+    """Group sentences (by number) by how much wider their beams are: by a hypothesis for each required token."""
+    groups: dict[int, list[int]] = {}
+    for number, sentence in enumerate(sentences):
+        groups.setdefault(sentence.n_required, []).append(number)
+    return groups
 
-    def __init__(self, model: Transformer, runtime: Runtime) -> None:
+
+class BatchDecoder:
+    """Searches translations of token ids with a model, or with several that translate together."""
+
+    def __init__(self, model: Transformer, runtime: Runtime, others: Sequence[Transformer] = ()) -> None:
         self._model, self._runtime = model, runtime
+        self._models = [model, *others]
+        self._max_length = shortest_positions(self._models)
 
     def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first.
 
-        The model is left in the mode (training or not) and the random generators in the state in which they were.
+        Models are left in the mode (training or not) and the random generators in the state in which they were.
 
         Args:
-            sentences: none longer than the model's positions.
+            sentences: none longer than the models' positions.
             settings: how to search, and how many sentences may be side by side.
+
+        Raises:
+            UserError: samples are asked for that have to hold phrases.
         """
+        if settings.sampling and any(sentence.required for sentence in sentences):
+            raise UserError("what is drawn cannot be made to hold phrases", hint="search with a beam")
         sentences = [replace(sentence, cap=self._cap(sentence, settings)) for sentence in sentences]
-        lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]
+        lengths = [canonical_length(len(sentence.ids), self._max_length) for sentence in sentences]
         found: list[list[Finished]] = [[] for _ in sentences]
-        with evaluating(self._model), torch.inference_mode(), canonical_threads(self._model, self._runtime):
-            for numbers, n_places in length_groups(lengths, settings.batch_size, settings.batch_tokens):
-                room = room_for_keys(self._model, lengths[numbers[0]])
-                group = [sentences[number] for number in numbers]
-                for number, result in zip(numbers, self._search(group, n_places, room, settings), strict=True):
-                    found[number] = result
+        with answering(self._models, self._runtime):
+            for wider, alike in _by_width(sentences).items():
+                how = replace(settings, beam_size=min(settings.beam_size + wider, WIDEST))
+                of_alike = [lengths[number] for number in alike]
+                for chosen, n_places in length_groups(of_alike, settings.batch_size, settings.batch_tokens):
+                    numbers = [alike[number] for number in chosen]
+                    group = [sentences[number] for number in numbers]
+                    for number, result in zip(numbers, self._search(group, n_places, how), strict=True):
+                        found[number] = result
         return found
 
     def attention(self, pairs: Sequence[Pair], settings: DecodeSettings) -> list[NDArray[np.float32]]:
@@ -89,16 +108,21 @@ class BatchDecoder:
         """Nothing is to be given back."""
 
     def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
-        cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + 1)
-        return cap if self._model.max_length is None else min(cap, self._model.max_length)
+        cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + sentence.n_required + 1)
+        return cap if self._max_length is None else min(cap, self._max_length)
 
-    def _search(
-        self, sentences: list[Source], n_places: int, room: int, settings: DecodeSettings
-    ) -> list[list[Finished]]:
+    def _search(self, sentences: list[Source], n_places: int, settings: DecodeSettings) -> list[list[Finished]]:
         width, device = settings.beam_size, self._runtime.device
         n_places = canonical_places(min(n_places, len(sentences)), width)
-        steps = ModelSteps(self._model, n_places, width, room, self._runtime)
+        members = [self._steps(model, sentences, n_places, width) for model in self._models]
+        steps = EnsembleSteps(members) if len(members) > 1 else members[0]
         longest = max(sentence.cap for sentence in sentences)
-        chooser = (Sampling if settings.sampling else BeamSearch)(n_places, longest, settings, device)
+        beam = ConstrainedBeam if sentences[0].required else BeamSearch
+        chooser = (Sampling if settings.sampling else beam)(n_places, longest, settings, device)
         usable = functools.partial(canonical_places, width=width)
         return search(steps, chooser, sentences, n_places, refill=settings.refill, usable_places=usable)
+
+    def _steps(self, model: Transformer, sentences: list[Source], n_places: int, width: int) -> ModelSteps:
+        longest = max(len(sentence.ids) for sentence in sentences)
+        room = room_for_keys(model, canonical_length(longest, model.max_length))
+        return ModelSteps(model, n_places, width, room, self._runtime)

@@ -76,18 +76,35 @@ class BeamSearch:
         candidates = self._totals[..., None] + values.view(*self._totals.shape, -1)  # [N, K, n]
         at_cap = live.at_cap()
         capped = at_cap[:, None] & (candidates[..., 0] > endings)
-        candidates = candidates.masked_fill(at_cap[:, None, None], DEAD).flatten(1)  # [N, K * n]
+        candidates = candidates.masked_fill(at_cap[:, None, None], DEAD)
 
-        totals, chosen = best(candidates, k)  # [N, K]
-        ended = live.may_end()[:, None] & _alive(endings) & (endings >= totals[:, -1:])
+        may_end = self._may_end() & alive(endings)  # [N, K]
+        totals, parents, newest = self._choose(candidates, ids.view_as(candidates), log_probs)
+        ended = may_end & (endings >= totals[:, -1:])
         self._collect(ended, endings, last_values, capped)
 
-        parents = chosen.div(ids.size(-1), rounding_mode="floor")
-        newest = ids.view(len(totals), -1).gather(1, chosen)
         worth = log_probs.view(len(totals), -1).gather(1, parents * log_probs.size(-1) + newest)
         live.grow(parents, newest, worth)
-        self._totals = totals.masked_fill(~_alive(totals), DEAD)
+        self._totals = totals.masked_fill(~alive(totals), DEAD)
         return self._finished(ended)
+
+    def _may_end(self) -> Tensor:
+        """Return ``[N, K]``, or ``[N, 1]`` for all of a place: ``</s>`` may follow."""
+        return self._live.may_end()[:, None]
+
+    def _choose(self, candidates: Tensor, ids: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Choose K continuations in each place, best first.
+
+        Args:
+            candidates: log-probabilities ``[N, K, n]``, in steps, of the hypotheses that go on by the best tokens.
+            ids: these tokens ``[N, K, n]``.
+            log_probs: of all tokens ``[N * K, V]``.
+
+        Returns:
+            Log-probability in steps, parent and newest token ``[N, K]`` of each.
+        """
+        totals, chosen = best(candidates.flatten(1), self._settings.beam_size)
+        return totals, chosen.div(ids.size(-1), rounding_mode="floor"), ids.flatten(1).gather(1, chosen)
 
     def _collect(self, ended: Tensor, endings: Tensor, last_values: Tensor, capped: Tensor) -> None:
         """Put the hypotheses that ended into their pools, and note what is to beat now."""
@@ -113,7 +130,7 @@ class BeamSearch:
 
     def _finished(self, ended: Tensor) -> dict[int, list[Finished]]:
         best_total = self._totals[:, 0]
-        over = ~_alive(best_total) | (best_total.double() / STEPS_PER_NAT / self._norms <= self._to_beat)
+        over = ~alive(best_total) | (best_total.double() / STEPS_PER_NAT / self._norms <= self._to_beat)
         if self._settings.beam_size == 1:
             over |= ended[:, 0]
         places = (over & self._live.busy).nonzero()[:, 0].tolist()
@@ -125,5 +142,6 @@ class BeamSearch:
         return {place: self._pools[place].best for place in places}
 
 
-def _alive(totals: Tensor) -> Tensor:
+def alive(totals: Tensor) -> Tensor:
+    """Return which of the totals are those of hypotheses."""
     return totals > DEAD // 2

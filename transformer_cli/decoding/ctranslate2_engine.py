@@ -67,7 +67,9 @@ class CTranslate2Engine:
         """
         refuse_unmapped(settings)
         if any(source.prefix for source in asked):
-            raise UserError("the engine ctranslate2 is not asked for prefixes", hint="use --engine torch")
+            raise UserError("the engine ctranslate2 does not know prefixes", hint="use --engine torch")
+        if any(source.forbidden or source.required for source in asked):
+            raise UserError("the engine ctranslate2 does not know phrases", hint="use --engine torch")
         sources = [source.ids for source in asked]
         found: list[list[Finished]] = [[] for _ in sources]
         for batch in _batches(sources, settings):

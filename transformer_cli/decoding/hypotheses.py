@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK
+from transformer_cli.decoding.forbidden import START, ForbiddenPhrases
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
 
@@ -41,6 +42,8 @@ class Hypotheses:
         self._tokens = torch.full((n_places, n_hypotheses, longest), _NONE, device=device)
         self._values = torch.zeros(n_places, n_hypotheses, longest, device=device)
         self._prefixes: Tensor | None = None  # [N, P], NONE at the end
+        self._forbidden: list[ForbiddenPhrases | None] = [None] * n_places
+        self._nodes = [[START] * n_hypotheses for _ in range(n_places)]  # of the automaton of forbidden phrases
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Start anew in these places."""
@@ -51,6 +54,8 @@ class Hypotheses:
         self._tokens[places] = _NONE
         longest = max(len(sentence.prefix) for sentence in sentences)
         self._write_prefixes(places, sentences, longest)
+        for place, sentence in zip(places, sentences, strict=True):
+            self._forbidden[place], self._nodes[place] = sentence.forbidden, [START] * self.n_hypotheses
 
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
@@ -58,6 +63,8 @@ class Hypotheses:
             setattr(self, name, getattr(self, name)[places])
         if self._prefixes is not None:
             self._prefixes = self._prefixes[places]
+        self._forbidden = [self._forbidden[place] for place in places]
+        self._nodes = [self._nodes[place] for place in places]
 
     def at_cap(self) -> Tensor:
         """Return ``[N]``: only ``</s>`` may follow."""
@@ -73,6 +80,7 @@ class Hypotheses:
         log_probs[:, [PAD, UNK, BOS]] = -torch.inf
         if self._settings.no_repeat_ngram:
             self._forbid_repeats(log_probs, self._settings.no_repeat_ngram)
+        self._forbid_phrases(log_probs)
         if forced is not None:
             rows, ids, values = forced
             log_probs[rows] = -torch.inf
@@ -81,6 +89,7 @@ class Hypotheses:
     def grow(self, parents: Tensor, newest: Tensor, values: Tensor) -> None:
         """Append a token ``[N, K]``, worth a log-probability ``[N, K]``, to a copy of each one's parent ``[N, K]``."""
         self.parents, self.newest = parents, newest
+        self._walk(parents, newest)
         if self.n_hypotheses > 1:
             index = parents[..., None].expand_as(self._tokens)
             self._tokens, self._values = self._tokens.gather(1, index), self._values.gather(1, index)
@@ -115,6 +124,26 @@ class Hypotheses:
         ids = torch.where(inside, self._prefixes.gather(1, at)[:, 0], _NONE).repeat_interleave(self.n_hypotheses)
         rows = (ids != _NONE).nonzero()[:, 0]
         return rows, ids[rows], log_probs[rows, ids[rows]]
+
+    def _forbid_phrases(self, log_probs: Tensor) -> None:
+        for place in self._watched():
+            for hypothesis, node in enumerate(self._nodes[place]):
+                if blocked := self._forbidden[place].blocked(node):  # type: ignore[union-attr]
+                    log_probs[place * self.n_hypotheses + hypothesis, blocked] = -torch.inf
+
+    def _walk(self, parents: Tensor, newest: Tensor) -> None:
+        """Let the automata of forbidden phrases take a step."""
+        if watched := self._watched():
+            from_, tokens = parents[watched].tolist(), newest[watched].tolist()
+            for place, olds, ids in zip(watched, from_, tokens, strict=True):
+                before, step = self._nodes[place], self._forbidden[place].step  # type: ignore[union-attr]
+                self._nodes[place] = [step(before[old], token) for old, token in zip(olds, ids, strict=True)]
+
+    def _watched(self) -> list[int]:
+        """Return the places whose sentence forbids something."""
+        if not any(self._forbidden):
+            return []
+        return [place for place in self.busy.nonzero()[:, 0].tolist() if self._forbidden[place]]
 
     def _forbid_repeats(self, log_probs: Tensor, n: int) -> None:
         """Forbid every token that would end an n-gram which a hypothesis contains already."""

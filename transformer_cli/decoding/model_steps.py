@@ -19,7 +19,7 @@ On a GPU or another CPU none of this is promised; there the grid of ``ranking.py
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -94,6 +94,17 @@ def padded(sources: Sequence[Sequence[int]], length: int) -> Tensor:
     for row, source in zip(src, sources, strict=False):
         row[: len(source)] = torch.tensor(source)
     return src
+
+
+@contextmanager
+def answering(models: Sequence[nn.Module], runtime: Runtime) -> Iterator[None]:
+    """Let models answer, without gradients, and leave them as they were."""
+    with ExitStack() as stack:
+        for model in models:
+            stack.enter_context(evaluating(model))
+            stack.enter_context(canonical_threads(model, runtime))
+        stack.enter_context(torch.inference_mode())
+        yield
 
 
 @contextmanager

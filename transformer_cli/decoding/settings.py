@@ -7,6 +7,7 @@ from typing import Any, Literal
 from transformer_cli.config import DecodeConfig
 from transformer_cli.errors import UserError
 
+WIDEST = 1000  # beam
 _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone would cut "Yes." short
 
 
@@ -29,6 +30,7 @@ class DecodeSettings:
         top_k: draw from so many most probable tokens; 0: from all.
         top_p: draw from the least set of tokens that holds this probability; 1: from all.
         seed: with a line's number, decides what is drawn for it.
+        mbr: choose the one of the drawn translations that is most like the others (``risk.py``).
         batch_size: most sentences that are translated side by side.
         batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
         refill: let waiting sentences take the places of finished ones.
@@ -48,6 +50,7 @@ class DecodeSettings:
     top_k: int = 0
     top_p: float = 1.0
     seed: int = 1
+    mbr: bool = False
     batch_size: int = 64
     batch_tokens: int = 4096
     refill: bool = True
@@ -57,10 +60,10 @@ class DecodeSettings:
         """Refuse what cannot be searched.
 
         Raises:
-            UserError: a value is out of range, or ``n_best`` exceeds ``beam_size``.
+            UserError: a value is out of range, ``n_best`` exceeds ``beam_size``, or ``mbr`` has no samples.
         """
         for name in ("beam_size", "n_best"):
-            self._check(name, 1 <= getattr(self, name) <= 1_000, "a whole number from 1 to 1000")
+            self._check(name, 1 <= getattr(self, name) <= WIDEST, f"a whole number from 1 to {WIDEST}")
         for name in ("batch_size", "batch_tokens"):
             self._check(name, getattr(self, name) >= 1, "a whole number from 1")
         for name in ("min_length", "no_repeat_ngram"):
@@ -71,12 +74,17 @@ class DecodeSettings:
         self._check("top_p", 0 < self.top_p <= 1, "a number above 0, at most 1")
         self._check("length_penalty", 0 <= self.length_penalty <= 100, "a number from 0 to 100")
         self._check("max_length_ratio", 0 < self.max_length_ratio <= 100, "a number above 0, at most 100")
+        if self.mbr and not self.sampling:
+            raise UserError("mbr chooses among samples, and none are drawn", hint="set sampling too")
         if self.n_best > self.beam_size:
+            size = "number of samples" if self.sampling else "beam size"
             raise UserError(
-                "more translations are asked for than the beam holds",
-                got=f"n-best {self.n_best}, beam size {self.beam_size}",
-                expected="n-best of at most the beam size",
-                hint=f"raise the beam size to {self.n_best}, or lower n-best",
+                "more translations are asked for than are drawn"
+                if self.sampling
+                else "more translations are asked for than the beam holds",
+                got=f"n-best {self.n_best}, {size} {self.beam_size}",
+                expected=f"n-best of at most the {size}",
+                hint=f"raise the {size} to {self.n_best}, or lower n-best",
             )
 
     @classmethod
@@ -100,18 +108,30 @@ class DecodeSettings:
         """
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
+    @property
+    def repeats(self) -> bool:
+        """Whether one text may be returned twice: samples are a picture of the model's distribution."""
+        return self.sampling and not self.mbr
+
     def max_length(self, src_length: int) -> int:
         """Return the longest translation, with ``</s>``, of a source of so many tokens, with ``</s>``."""
         return int(self.max_length_ratio * src_length) + _EXTRA_LENGTH
 
     def describe(self) -> str:
         """Return what a score must be read with, such as ``beam 5, length penalty 1``."""
-        parts = [f"beam {self.beam_size}", f"length penalty {self.length_penalty:g}"]
+        parts = [*self._choice(), f"length penalty {self.length_penalty:g}"]
         parts += ["plain length normalisation"] * (self.length_normalization == "plain")
-        parts += ["early stopping"] * self.early_stopping
         parts += [f"max length {self.max_length_ratio:g} x source + {_EXTRA_LENGTH}", f"min length {self.min_length}"]
         parts += [f"no repeated {self.no_repeat_ngram}-gram"] * bool(self.no_repeat_ngram)
         return ", ".join(parts)
+
+    def _choice(self) -> list[str]:
+        """Return how a translation is chosen."""
+        if not self.sampling:
+            return [f"beam {self.beam_size}", *["early stopping"] * self.early_stopping]
+        parts = [f"{self.beam_size} samples", f"temperature {self.temperature:g}", f"seed {self.seed}"]
+        parts += [f"top-k {self.top_k}"] * bool(self.top_k) + [f"top-p {self.top_p:g}"] * (self.top_p < 1)
+        return [*parts, *["minimum Bayes risk by chrF"] * self.mbr]
 
     def _check(self, name: str, fits: bool, expected: str) -> None:
         if not fits:

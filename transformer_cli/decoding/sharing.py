@@ -6,6 +6,7 @@ window of lines has arrived at once is a sample of them timed, with one thread a
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -34,13 +35,13 @@ class SharedTranslator:
         self._n_cores, self._long_enough = n_cores, long_enough
         self._decided = n_cores == 1
 
-    def translate_window(self, lines: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Translation]:
+    def translate_window(self, lines: Sequence[str], settings: DecodeSettings, *wishes: Any) -> list[Translation]:
         """Translate lines; see ``Translator``."""
         if not self._decided and len(lines) >= self._long_enough:
             self._decided = True
             if workers_pay(self._translator, lines, settings, self._n_cores):
                 self._translator = self._start(self._n_cores)
-        return self._translator.translate_window(lines, settings, first)
+        return self._translator.translate_window(lines, settings, *wishes)
 
     def close(self) -> None:
         """End the processes."""

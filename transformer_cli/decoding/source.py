@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transformer_cli.decoding.forbidden import ForbiddenPhrases
+
 
 @dataclass(frozen=True)
 class Source:
@@ -13,10 +15,19 @@ class Source:
         number: its line in the input and its piece of that line; they seed its samples, which so do not depend on its
             batch.
         prefix: target ids with which every translation starts.
+        required: phrases of target ids that its translation has to hold.
+        forbidden: what its translation must not hold.
         cap: longest translation, with ``</s>``; set by the decoder, which knows its limits.
     """
 
     ids: Sequence[int]
     number: tuple[int, int] = (0, 0)
     prefix: Sequence[int] = ()
+    required: Sequence[Sequence[int]] = ()
+    forbidden: ForbiddenPhrases | None = None
     cap: int = 0
+
+    @property
+    def n_required(self) -> int:
+        """How many tokens its required phrases have."""
+        return sum(map(len, self.required))

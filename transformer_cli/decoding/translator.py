@@ -18,12 +18,14 @@ from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
+from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.export.folder import ExportFolder, refuse_export
+from transformer_cli.decoding.wishes import Wishes
+from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from transformer_cli.runtime import Runtime
 
 Engine = Literal["torch", "ctranslate2"]
+Text = tuple[str, list[Finished]]  # a translation, and what it was put together from
 
 #: Lines read ahead by default: enough for full batches of every length.
 WINDOW = 2048
@@ -62,7 +65,7 @@ class Translation:
     """What became of a line."""
 
     source: str
-    hypotheses: list[Hypothesis]  # best first, never empty, no text twice
+    hypotheses: list[Hypothesis]  # best first, never empty; no text twice, unless samples were asked for
     pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
     confidence: float | None = None  # P(the best one is good); None: nobody has asked, or it is not known
 
@@ -121,6 +124,8 @@ class Translator:
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
         self._decoder = decoder
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
+        #: Prepares what may be wished of a translation.
+        self.wishes = Wishes(tokenizer, config.data.src_lang, self.tgt_lang, self._longest - 1)
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
         langs = config.data.src_lang, self.tgt_lang
         self._aligner = Aligner(tokenizer, *langs, len(self._before), decoder.attention)
@@ -164,25 +169,39 @@ class Translator:
         """
         if engine == "ctranslate2":
             return cls._from_export(Path(run), device, to)
-        from transformer_cli.checkpoint import load_model
-        from transformer_cli.runtime import Runtime
-
-        refuse_export(Path(run))
-        runtime = Runtime.resolve(device)
-        if workers > 1:
-            return cls._of_workers(Path(run), str(runtime.device), to, workers)
-        model, tokenizer, config = load_model(run, runtime.device)
-        return cls.of_model(model, tokenizer, config, runtime, to)
+        return cls.from_runs([run], device, to, workers)
 
     @classmethod
-    def _of_workers(cls, run: Path, device: str, to: str | None, n_workers: int) -> "Translator":
+    def from_runs(
+        cls, runs: Sequence[str | Path], device: str = "auto", to: str | None = None, workers: int = 1
+    ) -> "Translator":
+        """Load runs that translate together, by the search settings of the first (``ensemble.py``).
+
+        Raises:
+            RunError: there is no usable model at a place.
+            UserError: there is no such device or language, or their tokenizers or languages differ.
+        """
+        from transformer_cli.decoding.batch_decoder import BatchDecoder
+        from transformer_cli.decoding.ensemble import load_models, shortest_positions
+        from transformer_cli.runtime import Runtime
+
+        runtime = Runtime.resolve(device)
+        if workers > 1:
+            return cls._of_workers([Path(run) for run in runs], str(runtime.device), to, workers)
+        models, tokenizer, config = load_models(runs, runtime.device)
+        decoder = BatchDecoder(models[0], runtime, models[1:])
+        return cls(decoder, tokenizer, config, to, max_length=shortest_positions(models))
+
+    @classmethod
+    def _of_workers(cls, runs: Sequence[Path], device: str, to: str | None, n_workers: int) -> "Translator":
         from transformer_cli.checkpoint.loading import open_model
         from transformer_cli.decoding.workers import Workers
 
-        folder = open_model(run)
-        config = folder.config
-        limit = config.data.max_length if config.model.positions == "learned" else None
-        return cls(Workers(run, n_workers, device), folder.tokenizer, config, to, max_length=limit)
+        folders = [open_model(run) for run in runs]
+        learned = [f.config.data.max_length for f in folders if f.config.model.positions == "learned"]
+        main = folders[0]
+        workers = Workers(runs, n_workers, device)
+        return cls(workers, main.tokenizer, main.config, to, max_length=min(learned, default=None))
 
     def close(self) -> None:
         """End the processes of workers."""
@@ -229,28 +248,42 @@ class Translator:
             yield from self.translate_window(part, settings, first)
             first += len(part)
 
-    def translate_window(self, lines: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Translation]:
+    def translate_window(
+        self,
+        lines: Sequence[str],
+        settings: DecodeSettings,
+        first: int = 0,
+        prefixes: Sequence[str | None] = (),
+        phrases: Phrases = ANYTHING,
+    ) -> list[Translation]:
         """Translate lines that are all there already; the building block of ``stream``.
 
         Args:
             lines: without line ends.
             settings: how to search.
             first: number of the first of them in the input, from 0: samples depend on it.
+            prefixes: text with which the translation of each line has to start, or None; see ``wishes.py``. A blank
+                line stays blank.
+            phrases: what translations must and must not hold.
+
+        Raises:
+            UserError: a prefix cannot be forced, or the engine cannot do what is asked for.
         """
+        forced = [self.wishes.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
         sentences = [
-            Source(ids, number=(first + number, part))
-            for number, line in enumerate(pieces)
-            for part, ids in enumerate(line)
+            Source(ids, (first + number, part), () if part else prefix, phrases.required_ids(text), phrases.forbidden)
+            for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
+            for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
         found = iter(self._decoder.search(sentences, settings))
-        texts = [self._distinct(list(islice(found, len(parts))), settings.n_best) for parts in pieces]
+        chosen = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
         translations = [
-            Translation(line, [self._hypothesis(*one) for one in distinct.items()], len(parts))
-            for line, distinct, parts in zip(lines, texts, pieces, strict=True)
+            Translation(line, [self._hypothesis(*one) for one in of_line], len(parts))
+            for line, of_line, parts in zip(lines, chosen, pieces, strict=True)
         ]
         if settings.alignment:
-            alignments = self._aligner.align(lines, pieces, texts, settings)
+            alignments = self._aligner.align(lines, pieces, chosen, settings)
             translations = [_with_alignments(*both) for both in zip(translations, alignments, strict=True)]
         return translations
 
@@ -264,20 +297,32 @@ class Translator:
         ranges = cut(pieces, self._longest, sentences)
         return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
 
-    def _distinct(self, pieces: list[list[Finished]], n_best: int) -> dict[str, list[Finished]]:
-        """Return the n best texts, best first, and of each a translation of every piece; a blank line has none."""
+    def _texts(self, line: str, parts: list[list[int]]) -> list[str]:
+        """Return the text of each part of a line; what is spelled in bytes is left out, if there are several."""
+        if len(parts) == 1:
+            return [line]
+        pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
+        return ["".join(of_part).replace("\u2581", " ") for of_part in pieces]
+
+    def _chosen(self, pieces: list[list[Finished]], settings: DecodeSettings) -> list[Text]:
+        """Return the n best texts, best first, each with a translation of every piece; a blank line has none."""
         if not pieces:
-            return {"": []}
+            return [("", [])]
+        if settings.mbr:
+            from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
+
+            pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
         nothing = Finished(-float("inf"), [], capped=True)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
-        distinct: dict[str, list[Finished]] = {}
+        chosen: list[Text] = []
         for rank in range(max(map(len, found))):
             parts = [piece[min(rank, len(piece) - 1)] for piece in found]
-            text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
-            distinct.setdefault(text.translate(_LINE_BREAKS), parts)
-            if len(distinct) == n_best:
+            text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang).translate(_LINE_BREAKS)
+            if settings.repeats or text not in (other for other, _ in chosen):
+                chosen.append((text, parts))
+            if len(chosen) == settings.n_best:
                 break
-        return distinct
+        return chosen
 
     def _hypothesis(self, text: str, parts: list[Finished]) -> Hypothesis:
         known = all(part.log_probs for part in parts)  # of </s> at least, if the engine tells

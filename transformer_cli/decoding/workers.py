@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer_cli.checkpoint import load_model
 from transformer_cli.decoding.attention_reader import Pair
 from transformer_cli.decoding.batch_decoder import BatchDecoder
+from transformer_cli.decoding.ensemble import load_models
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
@@ -32,20 +32,20 @@ _decoder: BatchDecoder | None = None  # of this process, if it is a worker
 
 
 class Workers:
-    """Searches translations in processes of their own, each with the model of a run."""
+    """Searches translations in processes of their own, each with the model of a run, or several."""
 
-    def __init__(self, run: Path, n_workers: int, device: str = "cpu") -> None:
+    def __init__(self, runs: Sequence[Path], n_workers: int, device: str = "cpu") -> None:
         """Start the processes; they load the model while the caller goes on.
 
         Args:
-            run: run folder or checkpoint.
+            runs: run folders or checkpoints, which translate together.
             n_workers: how many processes.
             device: where each computes.
         """
         self._n_workers = n_workers
         # Not forked: a forked process that had used threads may hang in its first product.
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(run, device))
+        self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(runs, device))
 
     def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
@@ -88,11 +88,12 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
 
-def _load(run: Path, device: str) -> None:
+def _load(runs: Sequence[Path], device: str) -> None:
     global _decoder
     torch.set_num_threads(1)
     runtime = Runtime.resolve(device)
-    _decoder = BatchDecoder(load_model(run, runtime.device)[0], runtime)
+    models = load_models(runs, runtime.device)[0]
+    _decoder = BatchDecoder(models[0], runtime, models[1:])
 
 
 def _search(sentences: list[Source], settings: DecodeSettings) -> list[list[Finished]]:

@@ -1,0 +1,80 @@
+"""Phrases that no translation may hold: which tokens would complete one.
+
+A phrase has many spellings: other pieces, pieces that reach beyond it, single bytes. So what is looked for is not
+pieces but bytes, by the automaton of Aho & Corasick (1975) over the bytes of all phrases: a node says which phrases
+have begun, and a token is blocked where its bytes lead through the end of one. That is exact for every spelling, also
+inside of words. Not here: whose hypotheses stand at which node (``hypotheses.py``).
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+START = 0
+
+
+class ForbiddenPhrases:
+    """An automaton; nodes are numbers."""
+
+    def __init__(self, phrases: Sequence[str], surfaces: Sequence[bytes]) -> None:
+        """Build it.
+
+        Args:
+            phrases: none of them empty.
+            surfaces: what each token adds to the text, by its id (``Tokenizer.tgt_surfaces``).
+        """
+        self.phrases = tuple(phrases)
+        self._surfaces = surfaces
+        self._children: list[dict[int, int]] = [{}]
+        self._ends = [False]
+        for phrase in phrases:
+            self._insert(phrase.encode())
+        self._fallback = self._fallbacks()
+        self._blocked: dict[int, list[int]] = {}
+
+    def step(self, node: int, token: int) -> int:
+        """Return the node after a token."""
+        for byte in self._surfaces[token]:
+            node = self._next(node, byte)
+        return node
+
+    def blocked(self, node: int) -> list[int]:
+        """Return the tokens that would complete a phrase; found once for each node that a search comes to."""
+        if node not in self._blocked:
+            self._blocked[node] = [token for token in range(len(self._surfaces)) if self._completes(node, token)]
+        return self._blocked[node]
+
+    def _completes(self, node: int, token: int) -> bool:
+        for byte in self._surfaces[token]:
+            node = self._next(node, byte)
+            if self._ends[node]:
+                return True
+        return False
+
+    def _next(self, node: int, byte: int) -> int:
+        while node and byte not in self._children[node]:
+            node = self._fallback[node]
+        return self._children[node].get(byte, START)
+
+    def _insert(self, phrase: bytes) -> None:
+        node = START
+        for byte in phrase:
+            if byte not in self._children[node]:
+                self._children[node][byte] = len(self._children)
+                self._children.append({})
+                self._ends.append(False)
+            node = self._children[node][byte]
+        self._ends[node] = True
+
+    def _fallbacks(self) -> list[int]:
+        """Return for each node the longest other beginning of a phrase that its bytes end with."""
+        fallback, waiting = [START] * len(self._children), deque(self._children[START].values())
+        while waiting:
+            node = waiting.popleft()
+            for byte, child in self._children[node].items():
+                at = fallback[node]
+                while at and byte not in self._children[at]:
+                    at = fallback[at]
+                fallback[child] = self._children[at].get(byte, START)
+                self._ends[child] |= self._ends[fallback[child]]
+                waiting.append(child)
+        return fallback

@@ -1,0 +1,113 @@
+"""From lines of text and their given translations to scores. Files and formats are the command's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.config import Config
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.decoding.ensemble import load_models, shortest_positions
+from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.scoring import Pair, score_pairs
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.errors import UserError
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """A line and its given translation."""
+
+    source: str
+    target: str
+    score: float  # log-probability over the normalisation of its length
+    tokens: list[str]
+    log_probs: list[float]  # of each token, and of </s>; none if both lines are blank
+
+
+class Scorer:
+    """A model, or several, that say how probable translations are."""
+
+    def __init__(
+        self,
+        models: Sequence[Transformer],
+        tokenizer: Tokenizer,
+        config: Config,
+        runtime: Runtime,
+        to: str | None = None,
+    ) -> None:
+        """Wrap a model, or several that translate together.
+
+        Args:
+            models: on the runtime's device.
+            tokenizer: the models' own.
+            config: ``data`` and ``decode`` are used.
+            runtime: device and precision.
+            to: language of the translations, one of those they were trained for; None: its main one.
+
+        Raises:
+            UserError: they were not trained for that language.
+        """
+        self.config = config
+        self._models, self._tokenizer, self._runtime = models, tokenizer, runtime
+        tgt_lang = config.data.target(to)
+        self._before = [tokenizer.tag(tgt_lang)] if config.data.more_targets else []
+
+    @classmethod
+    def from_runs(cls, runs: Sequence[Path], device: str = "auto", to: str | None = None) -> "Scorer":
+        """Load run folders, or checkpoints of runs.
+
+        Raises:
+            RunError: there is no usable model at a place.
+            UserError: there is no such device or language, or the runs do not fit together (``load_models``).
+        """
+        runtime = Runtime.resolve(device)
+        return cls(*load_models(runs, runtime.device), runtime, to)
+
+    def score(self, lines: Sequence[str], targets: Sequence[str], settings: DecodeSettings) -> list[ScoredPair]:
+        """Score the translation of each line.
+
+        Two blank lines score 0, as a blank line and its translation do. A long line is not cut into pieces.
+
+        Args:
+            lines: sources, without line ends.
+            targets: their translations.
+            settings: length normalisation, and how large a batch may be.
+
+        Raises:
+            UserError: a line has more tokens than the model has positions.
+        """
+        pairs = self._pairs(lines, targets)
+        asked = [pair for pair in pairs if pair is not None]
+        found = iter(score_pairs(self._models, self._runtime, asked, settings))
+        blank = Finished(0.0, [], capped=False)
+        scored = [blank if pair is None else next(found) for pair in pairs]
+        return [
+            ScoredPair(line, target, one.score, self._tokenizer.tgt_pieces(one.tokens), one.log_probs)
+            for line, target, one in zip(lines, targets, scored, strict=True)
+        ]
+
+    def check(self, line: str, target: str) -> None:
+        """Refuse a pair that the model has no positions for.
+
+        Raises:
+            UserError: one of them is too long.
+        """
+        limit = shortest_positions(self._models)
+        if limit is not None and (pair := self._pairs([line], [target])[0]) is not None:
+            for side, ids in (("source", pair.src), ("target", [*pair.tgt, EOS])):
+                if len(ids) > limit:
+                    got = f"{len(ids)} tokens, </s> counted"
+                    raise UserError(
+                        f"the {side} is longer than the model's learned positions",
+                        got=got,
+                        expected=f"at most {limit}",
+                    )
+
+    def _pairs(self, lines: Sequence[str], targets: Sequence[str]) -> list[Pair | None]:
+        ids = zip(self._tokenizer.encode_src(lines), self._tokenizer.encode_tgt(targets), strict=True)
+        return [
+            Pair([*self._before, *src, EOS], tgt) if line.strip() or target.strip() else None
+            for line, target, (src, tgt) in zip(lines, targets, ids, strict=True)
+        ]
