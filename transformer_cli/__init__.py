@@ -8,7 +8,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformer_cli.decoding.translator import Engine, Translator
+    from transformer_cli.decoding.translation import Engine
+    from transformer_cli.decoding.translator import Translator
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load"]

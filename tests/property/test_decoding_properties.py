@@ -14,7 +14,8 @@ from transformer_cli.decoding.model_steps import ModelSteps, canonical_places, r
 from transformer_cli.decoding.search import search
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.runtime import Runtime
 
 # A freshly initialised model has ties everywhere; with larger weights its sentences end and differ, as if trained.

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from transformer_cli.commands import translate as command
 from transformer_cli.config import DecodeConfig
-from transformer_cli.decoding.translator import Hypothesis, Translation
+from transformer_cli.decoding.translation import Hypothesis, Translation
 
 
 class StubTranslator:

@@ -8,7 +8,7 @@ import pytest
 
 from transformer_cli.decoding.confidence import FEATURES, Circumstances, Confidence, features
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Hypothesis, Translation
+from transformer_cli.decoding.translation import Hypothesis, Translation
 
 HOW = DecodeSettings()
 

@@ -9,7 +9,8 @@ from decoding_rig import config, sentences, transformer, translator
 from transformer_cli.decoding import sharing
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.sharing import SharedTranslator, workers_pay
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import Translator
 
 HOW = DecodeSettings(beam_size=1)
 

@@ -10,7 +10,7 @@ from transformer_cli.commands.synthetic_pairs import Line, PairMaker
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Hypothesis, Translation
+from transformer_cli.decoding.translation import Hypothesis, Translation
 
 
 @dataclass

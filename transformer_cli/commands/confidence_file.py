@@ -13,7 +13,8 @@ from transformer_cli.commands.notes import Note
 from transformer_cli.commands.run_choice import folder_of
 from transformer_cli.decoding.confidence import Circumstances, Confidence
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Engine, Translation, Translator
+from transformer_cli.decoding.translation import Engine, Translation
+from transformer_cli.decoding.translator import Translator
 
 _NAME = "confidence.json"
 _Line = TypeVar("_Line")

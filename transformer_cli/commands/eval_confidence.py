@@ -8,7 +8,8 @@ from transformer_cli.commands.confidence_file import circumstances, fitting_conf
 from transformer_cli.commands.notes import Note
 from transformer_cli.decoding.confidence import features
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import Calibration, calibration, fit_confidence, good_lines
 
 

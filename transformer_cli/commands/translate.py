@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
@@ -26,9 +26,13 @@ from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.phrases import Phrases
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError, UserError
 from transformer_cli.export.folder import MODEL, ExportFolder
+
+if TYPE_CHECKING:
+    from transformer_cli.decoding.sharing import SharedTranslator
 
 _SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
 
@@ -45,10 +49,8 @@ def run_translate(request: TranslateRequest) -> None:
     note = note_on_stderr(request.quiet)
     events = LineNotes()
     try:
-        with (
-            _sink(request, note) as sink,
-            ExitStack() as stack,
-        ):  # first: a place that cannot be written is known before a model is loaded
+        # First of all the sink: a place that cannot be written is known before a model is loaded.
+        with _sink(request, note) as sink, ExitStack() as stack:
             runs = request.runs or (chosen_run(None, note),)
             translator = _translator(request, runs)
             settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
@@ -59,7 +61,6 @@ def run_translate(request: TranslateRequest) -> None:
             lines = _prefixed(_source(request, events), request, translator, phrases)
             done = sink.begin(lambda: _job(request, runs, settings, phrases, confidence), (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
-
             shared = stack.enter_context(closing(_shared(request, runs, translator)))
 
             def translate(batch: list[InputLine], first: int) -> list[Translation]:
@@ -78,7 +79,7 @@ def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
     return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
 
 
-def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Translator) -> SharedTranslator | Translator:
+def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Translator) -> "SharedTranslator | Translator":
     """Return a translator that calls for more processes when there is much to do, or the processes asked for."""
     if request.engine == "ctranslate2" or request.workers == 1:
         return translator
@@ -179,11 +180,6 @@ def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str
     from transformer_cli.runtime import Runtime
 
     return weights_file(run), Runtime.resolve(request.device).device.type
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Answer = tuple[InputLine, Translation]

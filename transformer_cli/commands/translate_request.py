@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.commands.output_file import is_special
-from transformer_cli.decoding.translator import Engine
+from transformer_cli.decoding.translation import Engine
 from transformer_cli.errors import UserError
 
 _JSON_NAMES = (".jsonl", ".jsonl.gz")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from transformer_cli.decoding.translator import Translation
+from transformer_cli.decoding.translation import Translation
 
 #: From a translation, the number of its line from 0, n-best, and the fields that its line brought along.
 Render = Callable[[Translation, int, int, Mapping[str, Any]], str]

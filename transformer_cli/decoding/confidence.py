@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Translation
+from transformer_cli.decoding.translation import Translation
 
 # Settings that leave the best translation as it is; the seed is of no use, as samples are not the best.
 _NOT_SEARCH = {"n_best", "batch_size", "batch_tokens", "refill", "alignment", "seed"}

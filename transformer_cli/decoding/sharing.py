@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import Translator
 
 _SAMPLE = 64  # lines that are timed
 _GAIN = 1.1  # processes must promise to be so many times as fast

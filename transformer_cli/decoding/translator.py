@@ -9,10 +9,10 @@ CTranslate2's (``ctranslate2_engine.py``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
@@ -24,17 +24,14 @@ from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
+from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Translation
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
 
-Engine = Literal["torch", "ctranslate2"]
 Text = tuple[str, list[Finished]]  # a translation, and what it was put together from
 
 #: Lines read ahead by default: enough for full batches of every length.
@@ -42,57 +39,6 @@ WINDOW = 2048
 
 # Everything that some reader of the output could take for the end of a line.
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation of a line.
-
-    What one piece scores is the sum of both lists of log-probabilities over ``length_norm(tokens + 1)``.
-    """
-
-    text: str
-    score: float  # log-probability over length penalty; of a line in pieces, their mean
-    tokens: list[str]
-    capped: bool = False  # it, or a piece of it, was ended by the length limit
-    token_logprobs: list[float] | None = None  # of each token; None: the engine does not tell
-    end_logprobs: list[float] | None = None  # of the </s> of each piece of the line
-    alignment: str | None = None  # source word - target word: 0-0 1-2; None: not asked for, or it cannot be told
-
-
-@dataclass(frozen=True)
-class Translation:
-    """What became of a line."""
-
-    source: str
-    hypotheses: list[Hypothesis]  # best first, never empty; no text twice, unless samples were asked for
-    pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
-    confidence: float | None = None  # P(the best one is good); None: nobody has asked, or it is not known
-
-    @property
-    def text(self) -> str:
-        """The best translation."""
-        return self.hypotheses[0].text
-
-    @property
-    def capped(self) -> bool:
-        """Whether the best translation was ended by the length limit."""
-        return self.hypotheses[0].capped
-
-
-class Decoder(Protocol):
-    """What searches, and tells what a translation came from."""
-
-    def search(self, asked: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
-        """Return the finished hypotheses of each source, best first."""
-
-    def attention(
-        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], settings: DecodeSettings
-    ) -> Sequence["NDArray[np.float32]"]:
-        """Return how the tokens of each translation attend to its source, ``[T, S]``."""
-
-    def close(self) -> None:
-        """Give back what a garbage collector does not: processes."""
 
 
 class Translator:
