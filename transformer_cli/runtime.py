@@ -163,3 +163,8 @@ def _cpu_name() -> str:
     except OSError:
         model = ""
     return f"{model or platform.processor() or platform.machine()} ({os.cpu_count()} cores)"
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use; only Linux knows of fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

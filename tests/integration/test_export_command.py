@@ -65,6 +65,21 @@ def test_n_best_and_documents_keep_their_form(tfm: Tfm, export: Path) -> None:
     assert tfm(*command, "--quiet", *LINES[:2]).err == ""
 
 
+def test_what_the_engine_does_not_tell_is_null_or_refused(
+    tfm: Tfm, exported: Path, export: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(exported, tmp_path / "calibrated")
+    (copy / "confidence.json").write_text("{}", encoding="utf-8")
+    command = ["translate", "--run", copy, "--engine", "ctranslate2", "-b", "1", "--format", "jsonl"]
+    done = tfm(*command, LINES[0])
+    names = ["token_logprobs", "end_logprobs", "alignment", "confidence"]
+    assert [json.loads(done.lines[0])[name] for name in names] == [None] * 4
+    assert done.err == "the engine ctranslate2 tells no log-probabilities, so confidence is left out\n"
+    refused = tfm(*command, "--alignment", LINES[0])
+    assert refused.code == 2
+    assert "the engine ctranslate2 does not know alignment" in refused.err
+
+
 def test_the_folder_alone_translates_without_torch(export: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     shutil.copytree(export, alone)

@@ -141,6 +141,9 @@ def test_the_language_that_is_asked_for_comes_out(tfm: Tfm, bilingual: Path) -> 
     assert all(line.split()[0].islower() for line in german.lines)
     assert all(line.isupper() for line in french.lines)
     assert transformer_cli.load(str(run), "cpu", to="fr").translate(lines) == french.lines
+    aligned = tfm("translate", "--run", run, "--to", "fr", "--alignment", "--format", "jsonl", lines[0]).json
+    pairs = [pair.split("-") for pair in aligned["alignment"].split()]  # type: ignore[index]
+    assert {target for _, target in pairs} == {"0", "1", "2"} >= {source for source, _ in pairs}
     refused = tfm("translate", "--run", run, "--to", "es", *lines)
     assert refused.code == 2
     assert "got: es" in refused.err

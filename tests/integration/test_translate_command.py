@@ -99,8 +99,27 @@ def test_n_best_lists_and_formats(tfm: Tfm, run: Path) -> None:
     assert [row[3] for row in rows] == lines
     assert [h["text"] for o in objects for h in o["translations"]] == lines
     assert document["translations"] == objects
+    for found in objects:
+        best = found["translations"][0]
+        assert all(found[name] == best[name] for name in ("score", "tokens", "token_logprobs", "end_logprobs"))
+        assert len(found["token_logprobs"]) == len(found["tokens"])
+        assert max(found["token_logprobs"] + found["end_logprobs"]) <= 0
     scores = [float(row[2]) for row in rows[:3]]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_alignments_are_a_field_of_json(tfm: Tfm, run: Path) -> None:
+    common = ("translate", "--run", run, "--n-best", "2", "one cats sleep.", "")
+    one, blank = map(json.loads, tfm(*common, "--alignment", "--format", "jsonl").lines)
+    assert {pair.partition("-")[2] for pair in one["alignment"].split()} == set(map(str, range(3)))
+    assert one["alignment"] == one["translations"][0]["alignment"] != ""
+    assert one["translations"][1]["alignment"]
+    assert blank["alignment"] == ""
+    assert tfm(*common, "--alignment", "--json").json["translations"] == [one, blank]
+    assert tfm(*common, "--json").json["translations"][0]["alignment"] is None
+    refused = tfm(*common, "--alignment")
+    assert refused.code == 2
+    assert "--format jsonl" in refused.err
 
 
 def test_more_translations_than_the_beam_are_refused_at_once(tfm: Tfm, run: Path) -> None:

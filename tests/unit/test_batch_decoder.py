@@ -13,8 +13,8 @@ from transformer_cli.runtime import Runtime
 
 
 def test_canonical_length() -> None:
-    assert [canonical_length(n, None) for n in (1, 8, 16, 17, 32, 33)] == [16, 16, 16, 32, 32, 48]
-    assert [canonical_length(n, 30) for n in (1, 16, 17, 30)] == [16, 16, 30, 30]
+    assert [canonical_length(n, None) for n in (1, 8, 9, 17, 24, 25)] == [8, 8, 16, 24, 24, 32]
+    assert [canonical_length(n, 30) for n in (1, 16, 25, 30)] == [8, 16, 30, 30]
 
 
 @given(st.integers(1, 200), st.integers(1, 200))

@@ -96,7 +96,7 @@ def test_what_a_broken_sentence_left_behind_harms_nobody() -> None:
     cache = model.new_cache(4, 1, 6)
     model.admit(cache, [0, 1, 2, 3], src)
     for layer in cache.own:
-        layer.keys[:, :, :, :8] = float("nan")
+        layer.keys[..., :8] = float("nan")
         layer.values[:, :, :8] = float("inf")
     cache.start_step(alone)  # so that the columns count as used
     model.admit(cache, [0, 1, 2, 3], src)

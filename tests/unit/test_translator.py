@@ -8,7 +8,7 @@ from decoding_rig import config, sentences, tokenizer, transformer, translator
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.decoding.batch_decoder import BatchDecoder
-from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import Translator
@@ -111,6 +111,29 @@ def test_pieces_are_those_of_cutting_and_join_in_order(small: Translator, monkey
     assert translation.text == line
     assert translation.capped
     assert translation.hypotheses[0].score == pytest.approx(-1 - (len(seen) - 1) / 2)
+
+
+def test_log_probs_explain_the_score(small: Translator) -> None:
+    how = DecodeSettings(beam_size=3, n_best=3, max_length_ratio=0.5, length_penalty=0.7)
+    for translation in small.stream([*sentences(6, seed=5), ""], how):
+        for found in translation.hypotheses:
+            assert found.token_logprobs is not None
+            assert found.end_logprobs is not None
+            assert len(found.token_logprobs) == len(found.tokens)
+            assert len(found.end_logprobs) == translation.pieces
+            total = sum(found.token_logprobs) + sum(found.end_logprobs)
+            assert found.score == pytest.approx(total / length_norm(len(found.tokens) + 1, how), abs=1e-6)
+
+
+def test_log_probs_of_pieces_are_concatenated(small: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [[Finished(-1.0, [20, 21], False, [-0.1, -0.2, -0.3])], [Finished(-1.0, [22], False, [-0.4, -0.5])]]
+    monkeypatch.setattr(BatchDecoder, "search", lambda self, asked, settings: parts[: len(asked)])
+    (translation,) = small.translate_window(["hund " * 60], HOW)
+    assert translation.pieces == 2
+    assert translation.hypotheses[0].token_logprobs == [-0.1, -0.2, -0.4]
+    assert translation.hypotheses[0].end_logprobs == [-0.3, -0.5]
+    parts[1] = [Finished(-1.0, [22], False)]
+    assert small.translate_window(["hund " * 60], HOW)[0].hypotheses[0].token_logprobs is None
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])

@@ -16,6 +16,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     To,
+    search_options,
 )
 
 
@@ -66,13 +67,12 @@ def augment(
     """Make more training pairs: back-translate target text, or distil your own pairs."""
     from transformer_cli.commands import augment as command
 
-    search = {"beam_size": beam_size, "length_penalty": length_penalty}
     request = command.AugmentRequest(
         mono=mono,
         pairs=pairs,
         runs=tuple(runs),
         output=output,
-        search=search | {"batch_size": batch_size, "batch_tokens": batch_tokens},
+        search=search_options(beam_size, length_penalty, batch_size, batch_tokens),
         tag=tag,
         choose=choose.value,
         max_ratio=max_ratio,

@@ -1,11 +1,21 @@
 """``tfm bench``: what can be asked for, and which wishes belong to which measurement."""
 
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet
-from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run
+from transformer_cli.commands.notes import Note, note_on_stderr
+from transformer_cli.commands.run_choice import chosen_run
+
+
+class Engine(StrEnum):
+    """Whose decoding stands beside ours."""
+
+    ctranslate2 = "ctranslate2"
+
 
 SeqLen = Annotated[
     list[int] | None, typer.Option("--seq-len", min=1, help="Sequence length; repeatable. (default: 512 and 1024)")
@@ -29,8 +39,18 @@ MeasuredRecipe = Annotated[
 ]
 Steps = Annotated[int, typer.Option("--steps", min=1, help="--train: steps in a measurement.")]
 
+MeasureDecoding = Annotated[
+    bool, typer.Option("--decode", help="Measure how fast a run translates instead, greedily and with a beam of 5.")
+]
+OtherEngine = Annotated[
+    Engine | None, typer.Option("--engine", help="--decode: beside it, with the same weights. (only ctranslate2)")
+]
+Src = Annotated[Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set)")]
+Ref = Annotated[Path | None, typer.Option("--ref", help="--decode: their references.")]
+
 _OF_ATTENTION = {"seq_len", "flash", "heads", "head_dim", "batch", "dtype", "causal", "dropout"}
 _OF_TRAINING = {"config", "overrides", "steps"}
+_OF_DECODING = {"run", "engine", "src", "ref"}
 
 
 def bench(
@@ -48,13 +68,23 @@ def bench(
     config: MeasuredRecipe = None,
     overrides: Overrides = None,
     steps: Steps = 10,
+    decode: MeasureDecoding = False,
+    run: Run = None,
+    engine: OtherEngine = None,
+    src: Src = None,
+    ref: Ref = None,
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Measure attention (time, memory and error of the kernels), or the training step (--train)."""
+    """Measure attention (time, memory and error of the kernels), the training step (--train) or decoding (--decode)."""
     note = note_on_stderr(quiet or as_json)
+    if decode:
+        _refuse_given(context, _OF_ATTENTION | _OF_TRAINING | {"train", "device"}, "with --decode")
+        _bench_decoding(chosen_run(run, note), engine, (src, ref), repeats, note, as_json)
+        return
+    _refuse_given(context, _OF_DECODING, "without --decode")
     if train:
         _refuse_given(context, _OF_ATTENTION, "with --train")
         from transformer_cli.commands import bench_training
@@ -65,20 +95,19 @@ def bench(
     _refuse_given(context, _OF_TRAINING, "without --train")
     from transformer_cli.commands import bench as command
 
-    report = command.run_bench(
-        seq_lens=seq_len or command.DEFAULT_LENGTHS,
-        flash=flash,
-        heads=heads,
-        head_dim=head_dim,
-        batch=batch,
-        dtype=dtype,
-        causal=causal,
-        dropout=dropout,
-        device=device,
-        repeats=repeats,
-        note=note,
-    )
+    shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, "causal": causal, "dropout": dropout}
+    lengths = seq_len or command.DEFAULT_LENGTHS
+    report = command.run_bench(seq_lens=lengths, flash=flash, **shape, device=device, repeats=repeats, note=note)  # type: ignore[arg-type]
     command.print_report(report, as_json)
+
+
+def _bench_decoding(
+    run: Path, engine: Engine | None, text: tuple[Path | None, Path | None], repeats: int, note: Note, as_json: bool
+) -> None:
+    from transformer_cli.commands import bench_decoding as command
+
+    request = command.DecodingBenchRequest(run, *text, engine is not None, repeats)
+    command.print_report(command.run_decoding_bench(request, note), as_json)
 
 
 def _refuse_given(context: typer.Context, names: set[str], where: str) -> None:

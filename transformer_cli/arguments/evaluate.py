@@ -47,6 +47,8 @@ Baseline = Annotated[
     bool, typer.Option("--baseline", help="The score of the nearest training sentences' translations beside it.")
 ]
 
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit the run's confidence to these lines: --split dev.")]
+
 
 def evaluate(
     run: Run = None,
@@ -64,6 +66,7 @@ def evaluate(
     compare: Compare = None,
     details: Details = False,
     baseline: Baseline = False,
+    calibrate: Calibrate = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     length_normalization: LengthNormalization = None,

@@ -53,3 +53,11 @@ BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Most
 BatchTokens = Annotated[
     int | None, typer.Option("--batch-tokens", min=1, help="Most source tokens in a batch, padding included.")
 ]
+
+
+def search_options(
+    beam_size: int | None, length_penalty: float | None, batch_size: int | None, batch_tokens: int | None
+) -> dict[str, float | None]:
+    """Return overrides of the run's ``decode`` section by name."""
+    search = {"beam_size": beam_size, "length_penalty": length_penalty}
+    return search | {"batch_size": batch_size, "batch_tokens": batch_tokens}

@@ -65,6 +65,9 @@ MaxLengthRatio = Annotated[
     float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
 ]
 MinLength = Annotated[int | None, typer.Option("--min-length", min=0, help="Least target tokens of a translation.")]
+Alignment = Annotated[
+    bool, typer.Option("--alignment", help="In JSON, which source word each word comes from: 0-0 1-2.")
+]
 SearchEngine = Annotated[Engine, typer.Option("--engine", help="ctranslate2 needs an export: tfm export.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
@@ -124,6 +127,7 @@ def translate(
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     output_format: OutputFormat = Format.text,
+    alignment: Alignment = False,
     engine: SearchEngine = Engine.torch,
     device: Device = "auto",
     as_json: AsJson = False,

@@ -8,18 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from transformer_cli.checkpoint import RunFolder
+from transformer_cli.commands.eval_confidence import Translated, calibrated
 from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, print_report, render
 from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
 from transformer_cli.commands.notes import LineNotes
 from transformer_cli.commands.output_file import output_file
-from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.run_choice import chosen_run, folder_of
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import RunError
 from transformer_cli.evaluation import (
+    Calibration,
     Score,
     by_length,
     check_counts,
@@ -49,7 +51,7 @@ def run_eval(request: EvalRequest, note: Note = lambda text: None) -> EvalReport
     """
     request.check()
     run = _run(request, note)
-    config = RunFolder.open(_folder(run)).config if run else None
+    config = RunFolder.open(folder_of(run)).config if run else None
     tgt_lang = target_language(request, config)
     check_metrics(request.metrics, tgt_lang=tgt_lang, tokenize=request.tokenize)
     text = read_text(request, config, note)
@@ -67,6 +69,7 @@ class _Hypotheses:
     system: str
     decoding: str | None = None
     seconds: float | None = None
+    translated: Translated | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ class _Task:
             baseline=self._baseline() if self.request.baseline else [],
             other=self._other(mine.lines, self.request.compare) if self.request.compare else None,
             details=self._details(mine.lines) if self.request.details else None,
+            confidence=self._confidence(mine.translated) if mine.translated else None,
         )
 
     def _score(self, hypotheses: Sequence[str]) -> list[Score]:
@@ -115,6 +119,9 @@ class _Task:
             tokenize=self.request.tokenize,
             n_bootstrap=self.request.n_bootstrap,
         )
+
+    def _confidence(self, found: Translated) -> Calibration | None:
+        return calibrated(found, self.text.refs, self.text.name, self.note, fit=self.request.calibrate)
 
     def _baseline(self) -> list[Score]:
         config, sources = self.config, self.text.src
@@ -164,19 +171,21 @@ class _Task:
         translator = Translator.from_run(run, device=request.device, to=request.to)
         settings = DecodeSettings.from_config(translator.config.decode).but(request.search)
         self.note(f"translating {len(sources)} lines with {run} ({settings.describe()})")
-        start, events, lines = time.perf_counter(), LineNotes(), []
+        start, events, found = time.perf_counter(), LineNotes(), []
         for number, translation in enumerate(translator.stream(sources, settings), start=1):
-            lines.append(translation.text)
+            found.append(translation)
             if translation.pieces > 1:
                 events.add("longer than training allowed, translated in pieces", number)
             if translation.capped:
                 events.add("cut at the length limit (decode.max_length_ratio)", number)
         events.tell(self.note)
+        seconds, lines = time.perf_counter() - start, [translation.text for translation in found]
         if (share := repeated_share(lines)) > 0.5:
             self.note(
                 f"warning: {share:.0%} of the translations repeat one sentence: the model ignores its source so far"
             )
-        return _Hypotheses(lines, str(run), settings.describe(), time.perf_counter() - start)
+        translated = Translated(run, translator, settings, found)
+        return _Hypotheses(lines, str(run), settings.describe(), seconds, translated)
 
 
 def _run(request: EvalRequest, note: Note) -> Path | None:
@@ -193,17 +202,11 @@ def _run(request: EvalRequest, note: Note) -> Path | None:
         ) from None
 
 
-def _folder(run: Path) -> Path:
-    """Return the run folder of a run or of one of its checkpoints."""
-    resolved = run.resolve()
-    return resolved.parent.parent if resolved.parent.name == "checkpoints" else run
-
-
 def _store(run: Path, report: EvalReport, note: Note) -> None:
     """Append the scores to the run, a JSON line each; a folder that cannot be written is no reason to fail."""
     common = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "model": "model.safetensors" if _folder(run) == run else f"checkpoints/{run.resolve().name}",
+        "model": "model.safetensors" if folder_of(run) == run else f"checkpoints/{run.resolve().name}",
         "text": report.text,
         "to": report.to,
         "lines": report.lines,
@@ -215,7 +218,7 @@ def _store(run: Path, report: EvalReport, note: Note) -> None:
         for found in report.scores
     ]
     try:
-        with (_folder(run) / "scores.jsonl").open("a", encoding="utf-8", newline="\n") as file:
+        with (folder_of(run) / "scores.jsonl").open("a", encoding="utf-8", newline="\n") as file:
             file.write("".join(f"{json.dumps(common | record, ensure_ascii=False)}\n" for record in records))
     except OSError as error:
         note(f"the scores are not stored in the run: {error.strerror}")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
-from transformer_cli.evaluation import Bucket, Comparison, Line, Score
+from transformer_cli.evaluation import Bucket, Calibration, Comparison, Line, Score
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class EvalReport:
     baseline: list[Score] = field(default_factory=list)
     other: Other | None = None
     details: Details | None = None
+    confidence: Calibration | None = None
 
 
 def print_report(report: EvalReport, wants_json: bool) -> None:
@@ -80,6 +81,8 @@ def _document(report: EvalReport, index: int) -> dict[str, object]:
         document["comparison"] = {"system": report.other.system, "decoding": report.other.decoding, **comparison}
     if report.details and index == 0:
         document["details"] = asdict(report.details)
+    if report.confidence and index == 0:
+        document["confidence"] = asdict(report.confidence)
     return document
 
 
@@ -92,6 +95,8 @@ def _lines(report: EvalReport) -> Iterator[str]:
         yield f"empty      {report.empty_hypotheses} hypotheses are empty"
     yield ""
     yield from _score_lines(report.scores, "")
+    if report.confidence:
+        yield from _confidence_lines(report.confidence, report.text)
     if report.baseline:
         yield "\nnearest neighbour (the target of the closest training source)"
         yield from _score_lines(report.baseline, "  ")
@@ -107,6 +112,12 @@ def _score_lines(scores: Sequence[Score], indent: str) -> Iterator[str]:
         verbose = score.document.get("verbose_score")
         yield f"{indent}{score.name:10} {score}" + (f"  {verbose}" if verbose else "")
         yield f"{indent}{'signature':10} {score.signature}"
+
+
+def _confidence_lines(found: Calibration, text: str) -> Iterator[str]:
+    yield f"confidence ECE {found.ece:.4f} of {found.lines} lines, {found.good_share:.1%} of them good: {found.good}"
+    own = ", these lines: expect more of others" if found.fitted_on == text else ""
+    yield f"{'fitted on':10} {found.fitted_on}{own}"
 
 
 def _comparison(found: Comparison) -> str:

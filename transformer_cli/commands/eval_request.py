@@ -33,6 +33,7 @@ class EvalRequest:
         compare: hypothesis file or run to compare with.
         details: add BLEU by length, and the worst lines.
         baseline: add the score of the nearest training neighbours.
+        calibrate: fit the run's confidence to these lines.
     """
 
     run: Path | None = None
@@ -52,6 +53,7 @@ class EvalRequest:
     compare: Path | None = None
     details: bool = False
     baseline: bool = False
+    calibrate: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "EvalRequest":
@@ -94,7 +96,21 @@ class EvalRequest:
             raise UserError("--src and --split both say what is translated", hint="give one of them")
         if self.n_bootstrap < 0:
             raise UserError("the number of resamples is negative", got=self.n_bootstrap, hint="0 switches them off")
+        if self.calibrate:
+            self._check_calibration()
         self._check_output()
+
+    def _check_calibration(self) -> None:
+        if self.hyp is not None:
+            raise UserError("nothing is translated, so --calibrate has nothing to learn from", hint="drop --hyp")
+        if self.split != "dev" and self.src is None:
+            raise UserError(
+                "confidence is not fitted to lines that were learned from, nor to those that judge it",
+                got=f"--split {self.split or 'test'}",
+                expected="--split dev, or lines of your own with --src and --ref",
+            )
+        if self.lowercase:
+            raise UserError("--calibrate compares with case", hint="drop --lowercase")
 
     def _check_output(self) -> None:
         """Now, not after the minutes that translating may take."""

@@ -55,7 +55,7 @@ def run_export(
     model, tokenizer, config = load_model(path)
     refuse_unrepresentable(config.model)
     origin = {"run": path.resolve().name, "weights_sha256": weights_sha256(path)}
-    exported = Exported(model, tokenizer, config, _positions(config), origin)
+    exported = Exported(model, tokenizer, config, positions_of(config), origin)
     check = Check(Translator.of_model(model, tokenizer, config, Runtime.resolve("cpu")), note)
     kinds: list[Quantization] = ["float32"] if quantization == "float32" else ["float32", quantization]
     agreement: dict[str, Agreement] = {}
@@ -82,7 +82,8 @@ def print_report(report: ExportReport, as_json: bool) -> None:
     print(f"{'try':<15}tfm translate --engine ctranslate2 --run {report.folder}")
 
 
-def _positions(config: Config) -> int:
+def positions_of(config: Config) -> int:
+    """Return the most tokens that a source or a translation of an export may have, with ``</s>``."""
     longest = config.data.max_length
     if config.model.positions == "learned":
         return longest

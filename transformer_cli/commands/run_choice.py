@@ -27,6 +27,12 @@ def chosen_run(given: Path | None, note: Note) -> Path:
     return path
 
 
+def folder_of(run: Path) -> Path:
+    """Return the run folder of a run or of one of its checkpoints."""
+    resolved = run.resolve()
+    return resolved.parent.parent if resolved.parent.name == "checkpoints" else run
+
+
 def newest_started_run(root: Path = Path("runs")) -> Path:
     """Return the run that was created last, with or without a model: the one to continue.
 

@@ -1,17 +1,17 @@
 """``tfm translate``: a filter. One line in, one line out, in order, whatever stands in the line."""
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
 from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
+from transformer_cli.commands.confidence_file import fitting_confidence, short_sha256, with_confidence
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.line_stream import input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
@@ -21,6 +21,7 @@ from transformer_cli.commands.phrase_lists import digest, read_forbidden, read_g
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.commands.translate_request import TranslateRequest
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
+from transformer_cli.decoding.confidence import Confidence
 from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.phrases import Phrases
 from transformer_cli.decoding.sentences import sentence_rule
@@ -51,16 +52,18 @@ def run_translate(request: TranslateRequest) -> None:
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
             phrases = _phrases(request, translator)
+            confidence = _confidence(request, runs, translator, settings, note)
             lines = _prefixed(_source(request, events), request, translator, phrases)
-            done = sink.begin(lambda: _job(request, runs, settings, phrases), (line.raw for line in lines))
+            job = _Job(request, runs, settings, phrases, confidence)
+            done = sink.begin(job.describe, (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
 
             def translate(batch: list[InputLine], first: int) -> list[Translation]:
                 texts, prefixes = [line.text for line in batch], [line.prefix for line in batch]
                 return translator.translate_window(texts, settings, first, prefixes, phrases)
 
-            answers = _watched(_answers(translate, sink, batches, done), done, phrases, events)
-            _write_all(request, settings, sink, answers)
+            answers = with_confidence(_answers(translate, sink, batches, done), confidence)
+            _write_all(request, settings, sink, _watched(answers, done, phrases, events))
     finally:
         events.tell(note)
 
@@ -89,7 +92,7 @@ def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]
     path = request.input_path or "-"
     if not request.reads_json:
         return plain_lines(input_lines(path, repaired))
-    reserved = FIELDS if request.output_format in ("jsonl", "json") else ()
+    reserved = FIELDS if request.writes_json else ()
     place = "the standard input" if path == "-" else path
     return json_lines(input_lines(path, repaired), request.field, place, reserved, repaired)
 
@@ -113,24 +116,45 @@ def _prefixed(
         yield line
 
 
-def _job(request: TranslateRequest, runs: Sequence[Path], settings: DecodeSettings, phrases: Phrases) -> Job:
-    """Return what the output depends on besides the input; how lines are batched is none of it."""
-    found = [_weights_and_device(request, run) for run in runs]
-    search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
-    return search | {
-        "to": request.to,
-        "format": request.output_format,
-        "input_format": "jsonl" if request.reads_json else "text",
-        "field": request.field,
-        "prefix": request.prefix,
-        "glossary": digest([*chain(*phrases.glossary.terms.items())]) if phrases.glossary else None,
-        "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
-        "engine": request.engine,
-        "weights": " ".join(_sha256(weights)[:16] for weights, _ in found),
-        "device": found[0][1],
-        "sentences": sentence_rule(),
-        "version": __version__,
-    }
+def _confidence(
+    request: TranslateRequest, runs: Sequence[Path], translator: Translator, settings: DecodeSettings, note: Note
+) -> Confidence | None:
+    """Return what a single run knows of its own translations, if there is a place for it."""
+    if not request.writes_json or len(runs) > 1:
+        return None
+    return fitting_confidence(runs[0], translator, settings, note, request.engine)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the output depends on besides the input."""
+
+    request: TranslateRequest
+    runs: Sequence[Path]
+    settings: DecodeSettings
+    phrases: Phrases
+    confidence: Confidence | None
+
+    def describe(self) -> Job:
+        """Return all of it by name; how lines are batched is none of it."""
+        request, phrases = self.request, self.phrases
+        found = [_weights_and_device(request, run) for run in self.runs]
+        search = {name: value for name, value in asdict(self.settings).items() if name not in _SPEED}
+        return search | {
+            "to": request.to,
+            "format": request.output_format,
+            "input_format": "jsonl" if request.reads_json else "text",
+            "field": request.field,
+            "prefix": request.prefix,
+            "glossary": digest([*chain(*phrases.glossary.terms.items())]) if phrases.glossary else None,
+            "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
+            "engine": request.engine,
+            "weights": " ".join(short_sha256(weights) for weights, _ in found),
+            "confidence": None if self.confidence is None else self.confidence.fingerprint,
+            "device": found[0][1],
+            "sentences": sentence_rule(),
+            "version": __version__,
+        }
 
 
 def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str]:
@@ -140,11 +164,6 @@ def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str
     from transformer_cli.runtime import Runtime
 
     return weights_file(run), Runtime.resolve(request.device).device.type
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Answer = tuple[InputLine, Translation]

@@ -15,6 +15,7 @@ _JSON_NAMES = (".jsonl", ".jsonl.gz")
 
 #: Options that override a setting of the same name (``DecodeSettings``).
 SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "max_length_ratio", "min_length")
+TOLD = ("alignment",)
 BATCHES = ("batch_size", "batch_tokens")
 SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
@@ -54,7 +55,7 @@ class TranslateRequest:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "TranslateRequest":
         """Take the options of the command line, by their names."""
-        search = {name: options[name] for name in (*SEARCH, *BATCHES, *SAMPLING)}
+        search = {name: options[name] for name in (*SEARCH, *BATCHES, *SAMPLING, *TOLD)}
         return cls(search=search, **{name: value for name, value in options.items() if name not in search})
 
     @property
@@ -67,6 +68,11 @@ class TranslateRequest:
     def prompts(self) -> bool:
         """Whether a person at a terminal types the lines."""
         return not self.texts and self.input_path is None and not self.reads_json and sys.stdin.isatty()
+
+    @property
+    def writes_json(self) -> bool:
+        """Whether there is a place for what a translation says about itself."""
+        return self.output_format in ("jsonl", "json")
 
     @property
     def has_part(self) -> bool:
@@ -109,6 +115,8 @@ class TranslateRequest:
             raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
         if self.field is not None and not self.reads_json:
             raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
+        if self.search.get("alignment") and not self.writes_json:
+            raise UserError("--alignment is written as a field of JSON", hint="add --format jsonl or --json")
 
     def _check_search(self) -> None:
         if self.sample and self.mbr is not None:

@@ -17,6 +17,10 @@ FIELDS: dict[str, Callable[[Translation, int], object]] = {
     "translation": lambda translation, number: translation.text,
     "score": lambda translation, number: translation.hypotheses[0].score,
     "tokens": lambda translation, number: translation.hypotheses[0].tokens,
+    "token_logprobs": lambda translation, number: translation.hypotheses[0].token_logprobs,
+    "end_logprobs": lambda translation, number: translation.hypotheses[0].end_logprobs,
+    "alignment": lambda translation, number: translation.hypotheses[0].alignment,
+    "confidence": lambda translation, number: translation.confidence,
     "translations": lambda translation, number: [asdict(hypothesis) for hypothesis in translation.hypotheses],
 }
 

@@ -5,7 +5,6 @@ itself is eight bytes a pair, for the two lengths, and eight more if some were l
 that ``batching.py`` would hold.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from transformer_cli.data.cache import cached, key_of
 from transformer_cli.data.mapped_text import CHUNK, SIDES, MappedText, mapped_table
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.runtime import available_cores
 
 if TYPE_CHECKING:
     import pyarrow as pa  # heavy, and seldom needed: the functions below import it
@@ -130,11 +130,6 @@ def map_pairs(text: MappedText, tokenizer: Tokenizer, max_length: int | None) ->
     return pairs, len(text) - len(pairs)
 
 
-def _cores() -> int:
-    """Return how many cores this process may use; only Linux knows of fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _write_ids(text: Path, tokenizer: Tokenizer, max_length: int | None, folder: Path, key: str) -> None:
     import datasets
     import pyarrow as pa
@@ -143,7 +138,7 @@ def _write_ids(text: Path, tokenizer: Tokenizer, max_length: int | None, folder:
         datasets.disable_progress_bars()
     ids = datasets.Features({side: datasets.List(datasets.Value("int32")) for side in SIDES})
     whole = datasets.Dataset.from_file(str(text))
-    processes = min(_cores(), -(-len(whole) // CHUNK))
+    processes = min(available_cores(), -(-len(whole) // CHUNK))
 
     def tokenize(batch: dict[str, list[str]]) -> "pa.Table":
         pairs, _ = tokenize_pairs(ParallelText(batch["src"], batch["tgt"]), tokenizer, max_length)

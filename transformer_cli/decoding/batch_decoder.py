@@ -7,6 +7,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer_cli.decoding.attention_reader import Pair, read_attention
 from transformer_cli.decoding.beam import BeamSearch
 from transformer_cli.decoding.constrained import ConstrainedBeam
 from transformer_cli.decoding.ensemble import EnsembleSteps, shortest_positions
@@ -95,6 +99,13 @@ class BatchDecoder:
                     for number, result in zip(numbers, self._search(group, n_places, how), strict=True):
                         found[number] = result
         return found
+
+    def attention(self, pairs: Sequence[Pair], settings: DecodeSettings) -> list[NDArray[np.float32]]:
+        """Return how each target token attends to its source; see ``read_attention``."""
+        return read_attention(self._model, self._runtime, pairs, settings)
+
+    def close(self) -> None:
+        """Nothing is to be given back."""
 
     def _cap(self, sentence: Source, settings: DecodeSettings) -> int:
         cap = max(settings.max_length(len(sentence.ids)), len(sentence.prefix) + sentence.n_required + 1)

@@ -37,7 +37,7 @@ _WIDEST_SHARED = 512  # inner width up to which products are equal on any number
 
 def canonical_length(length: int, limit: int | None) -> int:
     """Return the padded length of a source of this length; ``limit`` is the model's number of positions."""
-    padded = -(-length // _FEWEST) * _FEWEST
+    padded = -(-length // _MULTIPLE) * _MULTIPLE
     return padded if limit is None else min(padded, limit)
 
 

@@ -13,7 +13,7 @@ class Finished:
     score: float  # log-probability over the normalisation of its length
     tokens: list[int]  # without <s> and </s>
     capped: bool  # it had to end: another token was more probable than </s>
-    log_probs: list[float] = field(default_factory=list)  # of each token, and of </s>
+    log_probs: list[float] = field(default_factory=list)  # of each token, and of </s>; empty: the engine does not tell
 
 
 class Pool:

@@ -34,6 +34,7 @@ class DecodeSettings:
         batch_size: most sentences that are translated side by side.
         batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
         refill: let waiting sentences take the places of finished ones.
+        alignment: tell which source words each translated word comes from; costs a pass over what was found.
     """
 
     beam_size: int = 5
@@ -53,6 +54,7 @@ class DecodeSettings:
     batch_size: int = 64
     batch_tokens: int = 4096
     refill: bool = True
+    alignment: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched.

@@ -9,13 +9,13 @@ CTranslate2's (``ctranslate2_engine.py``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.pieces import cut, join, places
@@ -23,12 +23,18 @@ from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
+from transformer_cli.decoding.translation import Hypothesis, Translation
 from transformer_cli.decoding.wishes import Wishes
-from transformer_cli.export.folder import ExportFolder
+from transformer_cli.export.folder import ExportFolder, refuse_export
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
+
+__all__ = ["WINDOW", "Decoder", "Engine", "Hypothesis", "Translation", "Translator"]
 
 Engine = Literal["torch", "ctranslate2"]
 
@@ -39,40 +45,19 @@ WINDOW = 2048
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation of a line."""
-
-    text: str
-    score: float  # log-probability over length penalty; of a line in pieces, their mean
-    tokens: list[str]
-    capped: bool = False  # it, or a piece of it, was ended by the length limit
-
-
-@dataclass(frozen=True)
-class Translation:
-    """What became of a line."""
-
-    source: str
-    hypotheses: list[Hypothesis]  # best first, never empty; no text twice, unless samples were asked for
-    pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
-
-    @property
-    def text(self) -> str:
-        """The best translation."""
-        return self.hypotheses[0].text
-
-    @property
-    def capped(self) -> bool:
-        """Whether the best translation was ended by the length limit."""
-        return self.hypotheses[0].capped
-
-
 class Decoder(Protocol):
-    """What searches."""
+    """What searches, and tells what a translation came from."""
 
     def search(self, asked: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each source, best first."""
+
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], settings: DecodeSettings
+    ) -> Sequence["NDArray[np.float32]"]:
+        """Return how the tokens of each translation attend to its source, ``[T, S]``."""
+
+    def close(self) -> None:
+        """Give back what a garbage collector does not: processes."""
 
 
 class Translator:
@@ -104,9 +89,10 @@ class Translator:
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
         self._decoder = decoder
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
-        #: Prepares what may be wished of a translation.
         self.wishes = Wishes(tokenizer, config.data.src_lang, self.tgt_lang, self._longest - 1)
         self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
+        langs = config.data.src_lang, self.tgt_lang
+        self._aligner = Aligner(tokenizer, *langs, len(self._before), decoder.attention)
 
     @classmethod
     def of_model(
@@ -130,7 +116,7 @@ class Translator:
 
     @classmethod
     def from_run(
-        cls, run: str | Path, device: str = "auto", to: str | None = None, engine: Engine = "torch"
+        cls, run: str | Path, device: str = "auto", to: str | None = None, engine: Engine = "torch", workers: int = 1
     ) -> "Translator":
         """Load a run folder, or one of its checkpoints, to translate into its main or another language.
 
@@ -139,6 +125,7 @@ class Translator:
             device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             to: language to translate into; None: the main one.
             engine: who searches.
+            workers: how many processes share the work of our engine; ``close`` ends them.
 
         Raises:
             RunError: there is no usable model at that place.
@@ -146,7 +133,7 @@ class Translator:
         """
         if engine == "ctranslate2":
             return cls._from_export(Path(run), device, to)
-        return cls.from_runs([run], device, to)
+        return cls._of_workers(Path(run), device, to, workers) if workers > 1 else cls.from_runs([run], device, to)
 
     @classmethod
     def from_runs(cls, runs: Sequence[str | Path], device: str = "auto", to: str | None = None) -> "Translator":
@@ -164,6 +151,24 @@ class Translator:
         models, tokenizer, config = load_models(runs, runtime.device)
         decoder = BatchDecoder(models[0], runtime, models[1:])
         return cls(decoder, tokenizer, config, to, max_length=shortest_positions(models))
+
+    @classmethod
+    def _of_workers(cls, run: Path, device: str, to: str | None, n_workers: int) -> "Translator":
+        from transformer_cli.checkpoint.loading import open_model
+        from transformer_cli.decoding.workers import Workers
+        from transformer_cli.runtime import Runtime
+
+        refuse_export(run)
+        folder = open_model(run)
+        config = folder.config
+        limit = config.data.max_length if config.model.positions == "learned" else None
+        return cls(
+            Workers(run, n_workers, str(Runtime.resolve(device).device)), folder.tokenizer, config, to, max_length=limit
+        )
+
+    def close(self) -> None:
+        """End the processes of workers."""
+        self._decoder.close()
 
     @classmethod
     def _from_export(cls, run: Path, device: str, to: str | None) -> "Translator":
@@ -235,10 +240,15 @@ class Translator:
             for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
         found = iter(self._decoder.search(sentences, settings))
-        return [
-            self._translation(line, list(islice(found, len(parts))), settings)
-            for line, parts in zip(lines, pieces, strict=True)
+        texts = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
+        translations = [
+            Translation(line, [self._hypothesis(*one) for one in chosen], len(parts))
+            for line, chosen, parts in zip(lines, texts, pieces, strict=True)
         ]
+        if settings.alignment:
+            alignments = self._aligner.align(lines, pieces, texts, settings)
+            translations = [one.aligned(found) for one, found in zip(translations, alignments, strict=True)]
+        return translations
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
@@ -257,26 +267,33 @@ class Translator:
         pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
         return ["".join(of_part).replace("\u2581", " ") for of_part in pieces]
 
-    def _translation(self, line: str, pieces: list[list[Finished]], settings: DecodeSettings) -> Translation:
+    def _chosen(self, pieces: list[list[Finished]], settings: DecodeSettings) -> list[tuple[str, list[Finished]]]:
+        """Return the n best texts, best first, and of each a translation of every piece; a blank line has none."""
         if not pieces:
-            return Translation(line, [Hypothesis("", 0.0, [])], pieces=0)
+            return [("", [])]
         if settings.mbr:
             from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
 
             pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
         nothing = Finished(-float("inf"), [], capped=True)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
-        chosen: list[Hypothesis] = []
+        chosen: list[tuple[str, list[Finished]]] = []
         for rank in range(max(map(len, found))):
-            hypothesis = self._hypothesis([piece[min(rank, len(piece) - 1)] for piece in found])
-            if settings.repeats or hypothesis.text not in (other.text for other in chosen):
-                chosen.append(hypothesis)
+            parts = [piece[min(rank, len(piece) - 1)] for piece in found]
+            text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang).translate(_LINE_BREAKS)
+            if settings.repeats or text not in (other for other, _ in chosen):
+                chosen.append((text, parts))
             if len(chosen) == settings.n_best:
                 break
-        return Translation(line, chosen, len(pieces))
+        return chosen
 
-    def _hypothesis(self, parts: list[Finished]) -> Hypothesis:
-        text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang)
-        tokens = [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)]
-        score = sum(part.score for part in parts) / len(parts)
-        return Hypothesis(text.translate(_LINE_BREAKS), score, tokens, any(part.capped for part in parts))
+    def _hypothesis(self, text: str, parts: list[Finished]) -> Hypothesis:
+        known = all(part.log_probs for part in parts)  # of </s> at least, if the engine tells
+        return Hypothesis(
+            text,
+            sum(part.score for part in parts) / max(1, len(parts)),
+            [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)],
+            any(part.capped for part in parts),
+            [value for part in parts for value in part.log_probs[:-1]] if known else None,
+            [part.log_probs[-1] for part in parts] if known else None,
+        )

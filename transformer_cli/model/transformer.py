@@ -195,8 +195,9 @@ class Transformer(nn.Module):
             src_length: longest source S that will come.
         """
         layers, like = self.decoder.layers, kept_as(self.output.weight)
-        own = [AttentionCache(layer.self_attn, n_places, _FIRST_COLUMNS * n_hypotheses, like) for layer in layers]
-        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like) for layer in layers]
+        room, wide = _FIRST_COLUMNS * n_hypotheses, n_hypotheses > 1
+        own = [AttentionCache(layer.self_attn, n_places, room, like, transposed=wide) for layer in layers]
+        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=wide) for layer in layers]
         return DecoderCache(own, cross, n_hypotheses)
 
     def admit(self, cache: DecoderCache, places: list[int], src: Tensor) -> None:

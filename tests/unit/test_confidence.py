@@ -1,0 +1,94 @@
+"""What is known of a translation, and what a regression makes of it."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from transformer_cli.decoding.confidence import FEATURES, Circumstances, Confidence, features
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.translator import Hypothesis, Translation
+
+HOW = DecodeSettings()
+
+
+def translation(
+    values: list[float] | None, ends: list[float] | None, *, source: str = "two dogs", text: str = "zwei Hunde"
+) -> Translation:
+    return Translation(source, [Hypothesis(text, -1.5, ["x"], False, values, ends)], 1)
+
+
+def confidence(**changes: object) -> Confidence:
+    numbers = [dict(zip(FEATURES, map(float, row), strict=True)) for row in ([1, 2, 3, 4, 5], [0] * 5, [1, 2, 1, 1, 4])]
+    made = Confidence("good", "split dev", 40, 20, Circumstances.of("abc", "de", HOW), 0.5, *numbers)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_features_by_hand() -> None:
+    found = features(translation([-1.0, -0.2], [-0.3]))
+    assert found == pytest.approx([-0.5, -1.0, -1.5, math.log(3), math.log(11 / 9)])
+    assert len(found or ()) == len(FEATURES) <= 6
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        translation(None, None),
+        translation([], []),  # a blank line
+        translation([-1.0, -math.inf], [-1.0]),
+        translation([math.nan], [-1.0]),
+    ],
+)
+def test_nothing_is_known_of(unknown: Translation) -> None:
+    assert features(unknown) is None
+    assert confidence().probability(unknown) is None
+
+
+def test_an_empty_translation_has_features() -> None:
+    assert features(translation([], [-0.5], text="")) is not None
+
+
+def test_probability_is_the_formula() -> None:
+    known = translation([-1.0, -0.2], [-0.3])
+    logit = 0.5 + 1 * -0.5 + 2 * -1.0 / 2 + 3 * -1.5 + 4 * math.log(3) + 5 * math.log(11 / 9) / 4
+    assert confidence().probability(known) == pytest.approx(1 / (1 + math.exp(-logit)))
+    assert confidence(intercept=1e6).probability(known) == 1.0
+    assert confidence(intercept=-1e6).probability(known) == 0.0
+
+
+def test_json_there_and_back() -> None:
+    made = confidence()
+    again = Confidence.from_json(made.to_json())
+    assert again == made
+    assert again.fingerprint == made.fingerprint != confidence(intercept=0.25).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda entries: [], "lacks"),
+        (lambda entries: {**entries, "fitted_for": None}, "lacks"),
+        (lambda entries: {**entries, "fitted_for": {**entries["fitted_for"], "search": 3}}, "lacks"),
+        (lambda entries: {name: entries[name] for name in entries if name != "means"}, "lacks"),
+        (lambda entries: {**entries, "intercept": "high"}, "high"),
+        (lambda entries: {**entries, "more": 1}, "another version"),
+        (lambda entries: {**entries, "coefficients": entries["coefficients"] | {"other": 1.0}}, "another version"),
+        (lambda entries: {**entries, "deviations": dict.fromkeys(FEATURES, 0.0)}, "out of range"),
+        (lambda entries: {**entries, "means": dict.fromkeys(FEATURES, math.nan)}, "out of range"),
+    ],
+)
+def test_what_is_no_confidence_is_refused(change, message) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=message):
+        Confidence.from_json(json.dumps(change(json.loads(confidence().to_json()))))
+
+
+def test_circumstances_are_what_changes_the_best_translation() -> None:
+    mine = Circumstances.of("abc", "de", HOW)
+    same = HOW.but({"batch_size": 3, "batch_tokens": 50, "refill": False, "n_best": 2, "alignment": True, "seed": 9})
+    assert mine.differences(Circumstances.of("abc", "de", same)) == []
+    assert mine.differences(Circumstances.of("abd", "zh", HOW)) == ["weights", "to"]
+    other = HOW.but({"beam_size": 2, "length_penalty": 0.5, "sampling": True})
+    assert mine.differences(Circumstances.of("abc", "de", other)) == ["beam_size", "length_penalty", "sampling"]
+    older = replace(mine, search={name: value for name, value in mine.search.items() if name != "top_p"})
+    assert mine.differences(older) == older.differences(mine) == ["top_p"]

@@ -1,0 +1,116 @@
+"""How fast sentences are translated: rounds in turn, so that a slow minute of the machine falls on all sides."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+_ALONE = 100  # lines that are translated one by one
+
+T = TypeVar("T")
+
+
+class Side(Protocol):
+    """An engine that is loaded, with one way of searching.
+
+    Attributes:
+        engine: its name.
+        setting: how it shares its work.
+        load_seconds: how long it took to be ready.
+    """
+
+    engine: str
+    setting: str
+    load_seconds: float
+
+    def translate(self, lines: Sequence[str]) -> tuple[list[str], int]:
+        """Return the translations of lines, and the number of their tokens."""
+
+    def peak_bytes(self) -> int:
+        """Return the greatest resident sets of its processes, added up; 0 where the system does not tell."""
+
+
+@dataclass
+class Measured:
+    """What was measured of one side, with one way of searching."""
+
+    engine: str
+    setting: str
+    load_seconds: float
+    warm_up_seconds: float
+    translations: list[str]
+    n_tokens: int  # of all translations
+    seconds: list[float] = field(default_factory=list)  # of each round over all lines
+    latencies: list[float] = field(default_factory=list)  # seconds of lines that come alone
+    peak_bytes: int = 0
+
+    def document(self) -> dict[str, object]:
+        """Return the figures as JSON has them: medians, spreads as interquartile ranges."""
+        lower, median, upper = (float(value) for value in np.percentile(self.seconds, [25, 50, 75]))
+        p50, p95 = (float(value) for value in np.percentile(self.latencies, [50, 95]))
+        n_lines = len(self.translations)
+        return {
+            "engine": self.engine,
+            "setting": self.setting,
+            "sentences_per_second": n_lines / median,
+            "sentences_per_second_spread": n_lines / lower - n_lines / upper,
+            "target_tokens_per_second": self.n_tokens / median,
+            "latency_ms_p50": p50 * 1e3,
+            "latency_ms_p95": p95 * 1e3,
+            "peak_bytes": self.peak_bytes,
+            "load_seconds": self.load_seconds,
+            "warm_up_seconds": self.warm_up_seconds,
+        }
+
+
+def measure(sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Callable[[str], None]) -> list[Measured]:
+    """Translate all lines by each side in turn.
+
+    Args:
+        sides: loaded, each with its way of searching.
+        lines: any number, at least one.
+        repeats: rounds that count; one more warms up.
+        note: told of each round.
+
+    Returns:
+        What was measured of each side.
+    """
+    measured = []
+    for side in sides:
+        seconds, (translations, n_tokens) = _timed(lambda side=side: side.translate(lines))  # type: ignore[misc]
+        measured.append(Measured(side.engine, side.setting, side.load_seconds, seconds, translations, n_tokens))
+    for number in range(1, repeats + 1):
+        note(f"round {number} of {repeats}")
+        for side, found in zip(sides, measured, strict=True):
+            found.seconds.append(_timed(lambda side=side: side.translate(lines))[0])  # type: ignore[misc]
+    for side, found in zip(sides, measured, strict=True):
+        found.peak_bytes = side.peak_bytes()
+    return measured
+
+
+def measure_latency(sides: Sequence[Side], lines: Sequence[str], measured: Sequence[Measured]) -> None:
+    """Translate some lines one by one, by each side in turn, and note how long each took."""
+    for line in [lines[0], *lines[:: max(1, len(lines) // _ALONE)]][: _ALONE + 1]:
+        for side, found in zip(sides, measured, strict=True):
+            found.latencies.append(_timed(lambda side=side, line=line: side.translate([line]))[0])  # type: ignore[misc]
+    for found in measured:
+        del found.latencies[0]  # it warmed up
+
+
+def ratio(ours: Measured, other: Measured) -> float:
+    """Return our speed over another's: the median over rounds, whose sides stood next to each other in time."""
+    return float(np.median([theirs / mine for mine, theirs in zip(ours.seconds, other.seconds, strict=True)]))
+
+
+def identical(ours: Measured, other: Measured) -> float:
+    """Return the share of lines that both translate alike."""
+    pairs = list(zip(ours.translations, other.translations, strict=True))
+    return sum(mine == theirs for mine, theirs in pairs) / len(pairs)
+
+
+def _timed(call: Callable[[], T]) -> tuple[float, T]:
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result

@@ -1,0 +1,76 @@
+"""The confidence of a run, ``confidence.json`` in its folder: written by ``tfm eval``, used by ``tfm translate``.
+
+What it holds is in ``decoding/confidence.py``; how it is fitted in ``evaluation/calibration.py``.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from transformer_cli.commands.notes import Note
+from transformer_cli.commands.run_choice import folder_of
+from transformer_cli.decoding.confidence import Circumstances, Confidence
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.translator import Engine, Translation, Translator
+
+_NAME = "confidence.json"
+_Line = TypeVar("_Line")
+
+
+def short_sha256(path: Path) -> str:
+    """Return the start of the hash of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def circumstances(run: Path, translator: Translator, settings: DecodeSettings) -> Circumstances:
+    """Return what a confidence fitted now would hold for."""
+    from transformer_cli.checkpoint import weights_file  # an export is translated without torch
+
+    return Circumstances.of(short_sha256(weights_file(run)), translator.tgt_lang, settings)
+
+
+def write_confidence(run: Path, confidence: Confidence) -> Path:
+    """Put it into the run, in place of an older one; return where.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    from transformer_cli.checkpoint import durable
+
+    path = folder_of(run) / _NAME
+    durable.write_file(path, confidence.to_json().encode())
+    return path
+
+
+def fitting_confidence(
+    run: Path, translator: Translator, settings: DecodeSettings, note: Note, engine: Engine = "torch"
+) -> Confidence | None:
+    """Return the confidence of a run if it holds for this translation; if there is one that does not, say why."""
+    path = folder_of(run) / _NAME
+    if not path.is_file():
+        return None
+    hint = "confidence is left out; tfm eval --split dev --calibrate fits it anew"
+    if engine != "torch":
+        note(f"the engine {engine} tells no log-probabilities, so confidence is left out")
+        return None
+    try:
+        found = Confidence.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        note(f"warning: {path} cannot be used: {error}; {hint}")
+        return None
+    if differing := found.fitted_for.differences(circumstances(run, translator, settings)):
+        note(f"{path} was fitted for another translation ({', '.join(differing)} differ): {hint}")
+        return None
+    return found
+
+
+def with_confidence(
+    answers: Iterable[tuple[_Line, Translation]], confidence: Confidence | None
+) -> Iterator[tuple[_Line, Translation]]:
+    """Yield the answers with the confidence of each, as they come."""
+    for line, translation in answers:
+        known = None if confidence is None else confidence.probability(translation)
+        yield line, replace(translation, confidence=known)
