@@ -34,8 +34,8 @@ from transformer_cli.runtime import Runtime
 def length_groups(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[tuple[list[int], int]]:
     """Group sentences (by number) for caches of one source length each, long sentences first.
 
-    A group ends where shorter sentences begin, but not before it fills its places: a few long sentences are not worth
-    steps of their own.
+    A group ends where sentences are half as long as its longest, so that twice as many fit into the budget; but not
+    before it fills its places: a few long sentences are not worth steps of their own.
 
     Args:
         lengths: canonical length of each sentence.
@@ -49,7 +49,7 @@ def length_groups(lengths: Sequence[int], batch_size: int, batch_tokens: int) ->
     groups: list[tuple[list[int], int]] = []
     for number in order:
         group, n_places = groups[-1] if groups else ([], 0)
-        if len(group) >= n_places and (not group or lengths[group[0]] != lengths[number]):
+        if len(group) >= n_places and (not group or 2 * lengths[number] <= lengths[group[0]]):
             group, n_places = [], max(1, min(batch_size, batch_tokens // lengths[number]))
             groups.append((group, n_places))
         group.append(number)

@@ -3,8 +3,9 @@
 Legend: N places (a sentence each), K hypotheses of a place, V vocabulary.
 
 The loop knows neither how a model computes (``model_steps.py``) nor how hypotheses are chosen (``beam.py``,
-``sampling.py``). Waiting sentences take the places of finished ones, so that the steps stay full; when none wait,
-places are given up. Both cost about a step, so they happen when an eighth of the places is free.
+``sampling.py``). Waiting sentences take the places of finished ones, so that the steps stay full; that costs about a
+step, so it happens when an eighth of the places is free. When none wait, places are given up; the copy of the caches
+costs half a step, so it happens when half of the places are free.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ from torch import Tensor
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.source import Source
 
-_SHARE = 8
+_REFILL, _GIVE_UP = 1 / 8, 1 / 2  # share of free places
 
 
 class SteppedModel(Protocol):
@@ -91,7 +92,7 @@ def search(
     while True:
         free = [place for place, number in enumerate(at) if number is None]
         all_free = len(free) == len(at)
-        if waiting and (all_free or refill) and len(free) * _SHARE >= len(at):
+        if waiting and (all_free or refill) and len(free) >= _REFILL * len(at):
             numbers = [waiting.popleft() for _ in free[: len(waiting)]]
             places = free[: len(numbers)]
             model.admit(places, [sentences[number] for number in numbers])
@@ -100,7 +101,7 @@ def search(
                 at[place] = number
         elif all_free:
             return found
-        elif not waiting and len(free) * _SHARE >= len(at):
+        elif not waiting and len(free) >= _GIVE_UP * len(at):
             kept = _kept(at, usable_places)
             if len(kept) < len(at):
                 model.keep(kept)

@@ -114,6 +114,7 @@ class DecoderCache:
         n_places = len(own[0].keys)
         self.lengths = np.zeros(n_places, dtype=np.int64)
         self._busy = np.zeros(n_places, dtype=bool)
+        self._src_lengths = np.zeros(n_places, dtype=np.int64)  # padded
         self._used = 0  # columns in which something stands
         self._hidden = torch.finfo(own[0].keys.dtype).min
         self._bias = self._all_hidden(n_places, n_hypotheses, own[0].values.size(2))  # [N, K, C]
@@ -130,6 +131,7 @@ class DecoderCache:
         """
         n, real = len(places), real[: len(places)]
         self.lengths[places], self._busy[places] = 0, True
+        self._src_lengths[places] = padded_keys(real.size(1), self._narrowest)
         chosen = torch.tensor(places, device=real.device)
         columns = torch.arange(real.size(1), device=real.device)[None]  # [1, S]
         for layer, (k, v) in zip(self.cross, memory, strict=True):
@@ -143,7 +145,7 @@ class DecoderCache:
 
     def release(self, places: list[int]) -> None:
         """Let places rest until new sentences take them: they go on being computed, but need no room."""
-        self.lengths[places], self._busy[places] = 0, False
+        self.lengths[places], self._busy[places], self._src_lengths[places] = 0, False, 0
 
     def keep(self, places: list[int]) -> None:
         """Keep these places, in this order."""
@@ -153,7 +155,11 @@ class DecoderCache:
         for layer in self.cross:
             layer.keep(chosen, layer.values.size(2))
         self._bias, self._memory_bias = self._bias[chosen, :, : self._used], self._memory_bias[chosen]
-        self.lengths, self._busy = self.lengths[places], self._busy[places]
+        self.lengths, self._busy, self._src_lengths = (
+            self.lengths[places],
+            self._busy[places],
+            self._src_lengths[places],
+        )
 
     def start_step(self, parents: Tensor) -> "Step":
         """Let every hypothesis descend from a parent, and open its next column.
@@ -174,7 +180,8 @@ class DecoderCache:
             self._bias[..., :used] = self._bias[..., :used].gather(1, parents[..., None].expand(-1, -1, used))
         self._bias.scatter_(2, columns[..., None], 0.0)
         self.lengths = positions + self._busy
-        own, cross = self._bias[..., :used], self._memory_bias.expand(-1, n, -1)
+        own = self._bias[..., :used]
+        cross = self._memory_bias[..., : int(self._src_lengths.max())].expand(-1, n, -1)
         return Step(positions, places, columns, self._for_each_head(own), self._for_each_head(cross))
 
     @property
