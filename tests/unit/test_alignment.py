@@ -158,11 +158,11 @@ def test_pieces_of_a_line_count_on(before: list[int]) -> None:
     parts = [Finished(0.0, ids[:4], False), Finished(0.0, ids[4:], False)]
     sources = [[*before, *ids[:4], EOS], [*before, *ids[4:], EOS]]
     subject = Aligner(tokenizer(), "en", "de", len(before), Diagonal(len(before)))
-    assert subject.align([line], [sources], [{line: parts}], HOW) == [["0-0 1-1 2-2 3-3 4-4 5-5"]]
-    other_text, other_line = {f"{line} x": parts}, f"{line} x"
+    assert subject.align([line], [sources], [[(line, parts)]], HOW) == [["0-0 1-1 2-2 3-3 4-4 5-5"]]
+    other_text, other_line = [(f"{line} x", parts)], f"{line} x"
     assert subject.align([line], [sources], [other_text], HOW) == [[None]]  # the pieces spell something else
-    assert subject.align([other_line], [sources], [{line: parts}], HOW) == [[None]]
-    assert subject.align([""], [[]], [{"": []}], HOW) == [[""]]
+    assert subject.align([other_line], [sources], [[(line, parts)]], HOW) == [[None]]
+    assert subject.align([""], [[]], [[("", [])]], HOW) == [[""]]
 
 
 def test_a_diverged_model_aligns_nothing() -> None:
