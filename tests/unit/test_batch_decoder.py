@@ -98,3 +98,27 @@ def test_settings_come_from_the_recipe_but_for_what_is_given() -> None:
     assert settings.max_length(7) == 17
     assert "beam 7" in settings.describe()
     assert "3-gram" in settings.describe()
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_sentence_that_breaks_harms_nobody_after_it(beam_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities that one sentence leaves in its place are not met by the sentence that takes it."""
+    model = transformer(config(), weights=2.5)
+    decoder, how = BatchDecoder(model, Runtime.resolve("cpu")), DecodeSettings(beam_size=beam_size, batch_size=16)
+    sound = [Source([*[20 + n] * 12, 3]) for n in range(40)]
+    expected = decoder.search(sound, how)
+    encode, seen = model.encode, []
+
+    def breaking(src: torch.Tensor, kept: torch.Tensor | None = None) -> torch.Tensor:
+        memory = encode(src, kept)
+        memory[(src == 11).any(-1)] = float("inf")
+        seen.append(bool((src == 11).any()))
+        return memory
+
+    monkeypatch.setattr(model, "encode", breaking)
+    broken = [Source([*[11] * 20, 3]) for _ in range(8)]  # longer: not all of it is overwritten
+    mixed = [source for pair in zip(broken, sound[:8], strict=True) for source in pair] + sound[8:]
+    found = decoder.search(mixed, how)
+    assert any(seen)
+    assert all(found[number] == [] for number in range(0, 16, 2))
+    assert [found[number] for number in (*range(1, 16, 2), *range(16, 48))] == expected

@@ -55,9 +55,13 @@ class ModelSteps:
         self._model, self._runtime = model, runtime
         with runtime.autocast():
             self._cache = model.new_cache(n_places, n_hypotheses, src_length)
+        self._broken = torch.zeros(n_places, dtype=torch.bool, device=runtime.device)
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Encode sentences, those of one canonical length together, and let them take places."""
+        if broken := [place for place in places if self._broken[place]]:
+            self._cache.clear(broken)
+            self._broken[broken] = False
         lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]
         for length in sorted(set(lengths)):
             chosen = [number for number, other in enumerate(lengths) if other == length]
@@ -72,13 +76,17 @@ class ModelSteps:
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
         self._cache.keep(places)
+        self._broken = self._broken[places]
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """Return the log-probabilities ``[N * K, V]``, float32, of what follows the newest tokens ``[N, K]``."""
         with self._runtime.autocast():
             hidden = self._model.decode_step(tokens, parents, self._cache)  # [N, K, D]
             logits = self._model.project(hidden.flatten(0, 1))
-        return logits.float().log_softmax(-1)
+        log_probs: Tensor = logits.float().log_softmax(-1)
+        # To clear every place that a new sentence takes would cost 4 % of a search with a beam of 5.
+        self._broken |= log_probs[:, PAD].isnan().view(len(tokens), -1).any(-1)
+        return log_probs
 
 
 def room_for_keys(model: Transformer, length: int) -> int:

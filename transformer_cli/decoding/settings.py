@@ -51,7 +51,7 @@ class DecodeSettings:
     top_p: float = 1.0
     seed: int = 1
     mbr: bool = False
-    batch_size: int = 64
+    batch_size: int = 128
     batch_tokens: int = 4096
     refill: bool = True
     alignment: bool = False

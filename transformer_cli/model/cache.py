@@ -71,10 +71,9 @@ class AttentionCache:
         n = bias.size(-1)
         return self.attention.attend_cached(queries, self.keys[..., :n], self.values[:, :, :n], bias)
 
-    def clear(self, places: Tensor, columns: int) -> None:
-        """Forget what stood in the first columns: a hidden number counts for nothing, unless it is infinite."""
-        self._keys.narrow(self._dim, 0, columns).index_fill_(0, places, 0.0)
-        self.values[:, :, :columns].index_fill_(0, places, 0.0)
+    def clear(self, places: Tensor) -> None:
+        """Forget what stands there."""
+        self._keys[places], self.values[places] = 0, 0
 
     def keep(self, places: Tensor, columns: int) -> None:
         """Keep these places, in this order, and their first columns."""
@@ -135,13 +134,16 @@ class DecoderCache:
         chosen = torch.tensor(places, device=real.device)
         columns = torch.arange(real.size(1), device=real.device)[None]  # [1, S]
         for layer, (k, v) in zip(self.cross, memory, strict=True):
-            layer.clear(chosen, layer.values.size(2))
             # A query that may see nothing averages all values: they are zero then, as in `masked_softmax`.
             layer.write(chosen[:, None], columns, k[:n], v[:n] * real[:, None, :, None])
-        for layer in self.own:
-            layer.clear(chosen, self._used)
         self._bias[chosen] = self._memory_bias[chosen] = self._hidden
         self._memory_bias[chosen, 0, : real.size(1)] = self._hidden * (~real).to(self._memory_bias.dtype)
+
+    def clear(self, places: list[int]) -> None:
+        """Forget what a broken sentence left behind: a hidden number counts for nothing, unless it is infinite."""
+        chosen = torch.tensor(places, device=self._bias.device)
+        for layer in [*self.own, *self.cross]:
+            layer.clear(chosen)
 
     def release(self, places: list[int]) -> None:
         """Let places rest until new sentences take them: they go on being computed, but need no room."""
