@@ -27,6 +27,8 @@ from transformer_cli.export.writing import Exported
 from transformer_cli.runtime import Runtime, available_cores
 
 _TRIED_LINES = 300  # to find the best tuning
+#: What CTranslate2 does and cannot do otherwise.
+_ALIKE = {"length_normalization": "plain", "early_stopping": True}
 _MEANINGS = {
     "sentences_per_second": "lines to lines, SentencePiece included; median over rounds in turn, after warm-up",
     "ratio": "our speed / that of CTranslate2 with the same weights, median over the rounds: 1.2 is faster by a fifth",
@@ -95,8 +97,7 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
     with tempfile.TemporaryDirectory(prefix="tfm-bench-") as folder:
         starts = [first_tuning(request.run), *_exports(request, config, Path(folder))]
         for beam_size in (1, 5):
-            # Plain normalisation: the one that both engines know.
-            settings = recipe.but({"beam_size": beam_size, "length_normalization": "plain"})
+            settings = recipe.but({"beam_size": beam_size, **_ALIKE})
             sides = [Side(best_tuning(start, settings, lines[:_TRIED_LINES], note), settings) for start in starts]
             measured = measure(sides, lines, request.repeats, note)
             measure_latency(sides, lines, measured)
@@ -111,7 +112,7 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
         "lines": len(lines),
         "repeats": request.repeats,
         "cores": available_cores(),
-        "decode": recipe.but({"length_normalization": "plain"}).describe(),
+        "decode": recipe.but(_ALIKE).describe(),
         **_MEANINGS,
     }
     return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches)
