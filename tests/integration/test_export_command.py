@@ -192,3 +192,31 @@ def test_agreement_counts_and_judges() -> None:
     export_check.refuse_unlike(export_check.Agreement(198, 200, ("a", "b", "c")))
     with pytest.raises(Exception, match="197 of 200"):
         export_check.refuse_unlike(export_check.Agreement(197, 200, ("a", "b", "c")))
+
+
+def test_auto_takes_the_export_where_it_says_the_same(
+    tfm: Tfm, exported: Path, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tfm("translate", "--run", exported, "-b", "1", *LINES)
+
+    def told(run: Path, *options: str) -> str:
+        done = tfm("translate", "--run", run, "--engine", "auto", *options, LINES[0])
+        assert done.code == 0, done.err
+        return done.err.splitlines()[0]
+
+    taken = tfm("translate", "--run", exported, "--engine", "auto", "-b", "1", *LINES)
+    assert taken.out == plain.out
+    assert taken.err.splitlines()[0] == told(export, "-b", "1") == "engine ctranslate2"
+    assert told(exported, "-b", "2") == "engine torch: with a beam ctranslate2 may find other translations"
+    assert "tells no log-probabilities" in told(exported, "-b", "1", "--format", "jsonl")
+    assert "does not know --prefix" in told(exported, "-b", "1", "--prefix", "zwei")
+    assert "does not know sampling" in told(exported, "--sample")
+    bare = shutil.copytree(exported, tmp_path / "bare", ignore=shutil.ignore_patterns("ctranslate2"))
+    assert "has no CTranslate2 export" in told(bare, "-b", "1")
+    unlike = shutil.copytree(exported, tmp_path / "unlike")
+    described = json.loads((unlike / "ctranslate2" / "export.json").read_text(encoding="utf-8"))
+    described["check"]["identical"]["float32"] -= 1
+    (unlike / "ctranslate2" / "export.json").write_text(json.dumps(described), encoding="utf-8")
+    assert "did not translate all lines of its check" in told(unlike, "-b", "1")
+    monkeypatch.setattr("transformer_cli.commands.engine_choice.find_spec", lambda _: None)
+    assert told(exported, "-b", "1") == "engine torch: ctranslate2 is not installed"

@@ -234,3 +234,19 @@ def test_another_glossary_is_another_job(tfm: Tfm, run: Path, tmp_path: Path) ->
     (tmp_path / "terms.tsv").write_text("a\tc\n", encoding="utf-8")
     done = tfm(*ask, "--glossary", tmp_path / "terms.tsv", "--resume")
     assert (done.code, "glossary" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("wrong", ["0", "two", "-1", "2.5"])
+def test_workers_are_a_number_or_auto(run: Path, tfm: Tfm, wrong: str) -> None:
+    done = tfm("translate", "--run", run, "--workers", wrong, "a dog .")
+    assert done.code == 2
+    assert "--workers is auto or a number from 1" in done.err
+
+
+def test_workers_translate_as_one_process_does(run: Path, tfm: Tfm) -> None:
+    lines = ["one cats sleep .", "", "two dogs wait .", "six books fall ."]
+    wishes = ["--n-best", "2", "--prefix", "zwei"]
+    alone = tfm("translate", "--run", run, "--workers", "1", *wishes, *lines)
+    shared = tfm("translate", "--run", run, "--workers", "2", *wishes, *lines)
+    assert alone.code == shared.code == 0, shared.err
+    assert shared.lines == alone.lines

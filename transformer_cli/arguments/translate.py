@@ -42,6 +42,7 @@ class Engine(StrEnum):
 
     torch = "torch"
     ctranslate2 = "ctranslate2"
+    auto = "auto"
 
 
 Texts = Annotated[
@@ -68,7 +69,10 @@ MinLength = Annotated[int | None, typer.Option("--min-length", min=0, help="Leas
 Alignment = Annotated[
     bool, typer.Option("--alignment", help="In JSON, which source word each word comes from: 0-0 1-2.")
 ]
-SearchEngine = Annotated[Engine, typer.Option("--engine", help="ctranslate2 needs an export: tfm export.")]
+SearchEngine = Annotated[
+    Engine,
+    typer.Option("--engine", help="ctranslate2 needs an export (tfm export); auto: it, where it says the same."),
+]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
 

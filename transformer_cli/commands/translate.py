@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.confidence_file import fitting_confidence, short_sha256, with_confidence
+from transformer_cli.commands.engine_choice import with_chosen_engine
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.line_stream import WINDOW, input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
@@ -52,6 +53,7 @@ def run_translate(request: TranslateRequest) -> None:
         # First of all the sink: a place that cannot be written is known before a model is loaded.
         with _sink(request, note) as sink, ExitStack() as stack:
             runs = request.runs or (chosen_run(None, note),)
+            request = with_chosen_engine(request, runs, note)
             translator = _translator(request, runs)
             settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
@@ -76,6 +78,7 @@ def run_translate(request: TranslateRequest) -> None:
 def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
     if len(runs) > 1:
         return Translator.from_runs(runs, request.device, request.to)
+    assert request.engine != "auto", "it has been chosen"
     return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
 
 
@@ -124,6 +127,7 @@ def _confidence(
     """Return the confidence of a run that translates alone, if it has one that holds here and a place to be told."""
     if not request.writes_json or len(runs) > 1:
         return None
+    assert request.engine != "auto", "it has been chosen"
     return fitting_confidence(runs[0], translator, settings, note, request.engine)
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transformer_cli.commands.output_file import is_special
 from transformer_cli.decoding.translation import Engine
@@ -41,7 +41,7 @@ class TranslateRequest:
     device: str
     quiet: bool
     to: str | None = None  # language to translate into; None: the run's main one
-    engine: Engine = "torch"
+    engine: Engine | Literal["auto"] = "torch"  # auto: the faster one that says the same
     workers: int | None = None  # processes that share the work; None: as the first lines suggest
     input_format: str | None = None  # text | jsonl; None: by the name of the file
     field: str | None = None  # of a JSON object, with its text; None: source, or else text

@@ -39,6 +39,7 @@ class ExportFolder:
     tokenizer: Tokenizer
     quantization: str
     positions: int  # most tokens of a source or of a translation, with </s>
+    is_identical: bool = False  # in float32 it translated all lines of its check as the run does
 
     @classmethod
     def open(cls, path: Path) -> "ExportFolder":
@@ -54,7 +55,9 @@ class ExportFolder:
         except ValidationError as error:
             where = str(path / DESCRIPTION)
             raise RunError("has no usable recipe", where=where, got=f"{error.error_count()} errors") from None
-        return cls(path, config, Tokenizer.load(path), described["quantization"], described["positions"])
+        check = described.get("check", {})
+        identical = bool(check) and check["identical"].get("float32") == check["lines"]
+        return cls(path, config, Tokenizer.load(path), described["quantization"], described["positions"], identical)
 
     @classmethod
     def of(cls, run: Path) -> "ExportFolder":
