@@ -1,5 +1,9 @@
 """``tfm bench --decode`` on a small run: what it prints, and that both engines say the same."""
 
+import shutil
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from transformer_cli.commands import bench_decoding, bench_decoding_sides
 from transformer_cli.commands.bench_decoding_sides import Tuning, best_tuning, first_tuning
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import RunError
 
 
 def test_figures_of_one_round_after_another() -> None:
@@ -38,7 +43,10 @@ def test_the_best_tuning_is_the_fastest_that_was_tried(monkeypatch: pytest.Monke
                 slow = {1: 3.0, 2: 1.0}[self.tuning.n_workers] + abs(self.tuning.sentences - 128) / 100
                 now[0] += slow + (0.5 if self.tuning.mkl else 0)
 
-        def close(self) -> None:
+        def __enter__(self) -> "Clocked":
+            return self
+
+        def __exit__(self, *_: object) -> None:
             pass
 
     monkeypatch.setattr(bench_decoding_sides, "Side", Clocked)
@@ -100,3 +108,45 @@ def test_what_belongs_together_is_asked_for(run: Path, tfm: Tfm) -> None:
     done = tfm("bench", "--decode", "--run", run, "--src", run / "config.yaml")
     assert done.code == 2
     assert "--src and --ref belong together" in done.err
+
+
+def test_workers_leave_when_the_process_that_called_them_is_killed(run: Path) -> None:
+    program = (
+        "import multiprocessing, sys, time\n"
+        "from pathlib import Path\n"
+        "from transformer_cli.decoding.translator import Translator\n"
+        "if __name__ == '__main__':\n"
+        f"    translator = Translator.from_run({str(run)!r}, 'cpu', workers=2)\n"
+        "    translator.translate(['a dog .'])\n"
+        "    print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(workers) >= 2
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while any(_is_running(pid) for pid in workers):
+        assert time.monotonic() < deadline, "workers outlive their parent"
+        time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_workers_that_cannot_load_say_why(run: Path, tmp_path: Path) -> None:
+    broken = shutil.copytree(run, tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"torn")
+    translator = Translator.from_run(broken, "cpu", workers=2)
+    try:
+        with pytest.raises(RunError, match=r"model\.safetensors"):
+            translator.translate(["a dog ."])
+    finally:
+        translator.close()

@@ -143,3 +143,17 @@ def test_too_few_lines_are_refused_and_leave_the_run_as_it_is(tfm: Tfm, fitted: 
     assert done.code == 2
     assert "0 lines of 12 with sentence chrF2 >= 60" in done.err
     assert (fitted / "confidence.json").read_bytes() == before
+
+
+def test_what_was_wished_of_a_translation_has_no_confidence(tfm: Tfm, fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("cats\tkatze\n", encoding="utf-8")
+    (tmp_path / "no.txt").write_text("hund\n", encoding="utf-8")
+    common = ("translate", "--run", fitted, "--format", "jsonl", "-b", "1")
+    wishes = [("--prefix", "zwei"), ("--glossary", tmp_path / "terms.tsv"), ("--forbid", tmp_path / "no.txt")]
+    for wish in wishes:
+        assert confidences(tfm(*common, *wish, "one cats sleep.")) == [None]
+    objects = ['{"source": "one cats sleep."}', '{"source": "one cats sleep.", "prefix": "zwei"}']
+    (tmp_path / "in.jsonl").write_text("\n".join(objects) + "\n", encoding="utf-8")
+    free, wished = confidences(tfm(*common, "-i", tmp_path / "in.jsonl"))
+    assert free is not None
+    assert wished is None

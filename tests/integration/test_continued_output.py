@@ -321,3 +321,18 @@ def test_another_process_that_finishes_leaves_no_record(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     with pytest.raises(UserError), part_file(str(tmp_path / "no" / "out"), print, resume=False, overwrite=False):
         raise AssertionError("there is no such folder")
+
+
+def test_overwrite_throws_nothing_away_before_the_job_can_begin(tmp_path: Path, tfm: Tfm, run: Path) -> None:
+    part, record = tmp_path / "out.txt.part", tmp_path / "out.txt.part.json"
+    part.write_text("eins\n", encoding="utf-8")
+    record.write_text("{}", encoding="utf-8")
+    for wrong in (["--run", tmp_path / "nowhere"], ["--run", run, "--glossary", tmp_path / "nowhere.tsv"]):
+        done = tfm("translate", *wrong, "-o", tmp_path / "out.txt", "--overwrite", "a dog .")
+        assert done.code == 2
+        assert part.read_text(encoding="utf-8") == "eins\n"
+        assert record.exists()
+    done = tfm("translate", "--run", run, "-o", tmp_path / "out.txt", "--overwrite", "one cats sleep .")
+    assert done.code == 0, done.err
+    assert not part.exists()
+    assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 1

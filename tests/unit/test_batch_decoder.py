@@ -122,3 +122,14 @@ def test_a_sentence_that_breaks_harms_nobody_after_it(beam_size: int, monkeypatc
     assert any(seen)
     assert all(found[number] == [] for number in range(0, 16, 2))
     assert [found[number] for number in (*range(1, 16, 2), *range(16, 48))] == expected
+
+
+def test_wide_beams_get_fewer_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    places: list[int] = []
+    model = transformer(config())
+    made = model.new_cache
+    monkeypatch.setattr(model, "new_cache", lambda n, *rest: places.append(n) or made(n, *rest))
+    for beam_size in (5, 256):
+        how = DecodeSettings(beam_size=beam_size, max_length_ratio=0.1, batch_tokens=10**6)
+        BatchDecoder(model, Runtime.resolve("cpu")).search([Source([5 + n, 3]) for n in range(100)], how)
+    assert places == [104, 8]

@@ -54,6 +54,7 @@ def test_length_penalty_is_the_formula_and_favours_longer_sentences() -> None:
     assert length_norm(1, settings(length_penalty=1.0)) == 1  # (5 + 1) / 6
     assert length_norm(13, settings(length_penalty=2.0)) == 9
     assert length_norm(9, settings(length_penalty=0.5, length_normalization="plain")) == 3
+    assert length_norm(5000, settings(length_penalty=100, length_normalization="plain")) == math.inf
     model = Chain({2: {EOS: 0.5, A: 0.5}, A: {B: 0.8, EOS: 0.2}, B: {EOS: 0.9, C: 0.1}})
     assert search(model, [9], beam_size=3, length_penalty=0.0)[0][0].tokens == []
     (found,) = search(model, [9], beam_size=3, length_penalty=2.0)

@@ -1,4 +1,5 @@
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import torch
 from decoding_rig import config, sentences, tokenizer, transformer, translator
 
 from transformer_cli.checkpoint import RunFolder
+from transformer_cli.commands.translation_formats import RENDER
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.settings import DecodeSettings
@@ -205,6 +207,17 @@ def test_a_diverged_model_answers_every_line() -> None:
         model.encoder.norm.weight.fill_(float("nan"))
     lines = ["ein hund.", "", "zwei katze"]
     assert translator(model, config()).translate(lines) == ["", "", ""]
+
+
+def test_a_line_for_which_nothing_was_found_has_no_score_in_json(
+    small: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BatchDecoder, "search", lambda self, asked, settings: [[] for _ in asked])
+    (found,) = small.translate_window(["ein hund."], HOW)
+    assert (found.failed, found.capped, found.text) == (True, False, "")
+    (line,) = RENDER["jsonl"](found, 0, 1, {}).splitlines()
+    assert json.loads(line, parse_constant=pytest.fail)["score"] is None
+    assert not small.translate_window([" "], HOW)[0].failed
 
 
 def test_wrong_settings_are_refused_at_once() -> None:

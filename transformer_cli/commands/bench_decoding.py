@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,11 +99,11 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
         starts = [first_tuning(request.run), *_exports(request, config, Path(folder))]
         for beam_size in (1, 5):
             settings = recipe.but({"beam_size": beam_size, **_ALIKE})
-            sides = [Side(best_tuning(start, settings, lines[:_TRIED_LINES], note), settings) for start in starts]
-            measured = measure(sides, lines, request.repeats, note)
-            measure_latency(sides, lines, measured)
-            for side in sides:
-                side.close()
+            tunings = [best_tuning(start, settings, lines[:_TRIED_LINES], note) for start in starts]
+            with ExitStack() as stack:
+                sides = [stack.enter_context(Side(tuning, settings)) for tuning in tunings]
+                measured = measure(sides, lines, request.repeats, note)
+                measure_latency(sides, lines, measured)
             scores = [score(side.translations, [references], tgt_lang=config.data.target(None))[0] for side in measured]
             name = "greedy" if beam_size == 1 else f"beam {beam_size}"
             searches[name] = SearchReport(measured, [found.value for found in scores], scores[0].signature)

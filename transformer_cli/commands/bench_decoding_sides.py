@@ -73,8 +73,11 @@ class Side:
         """Return the greatest resident sets of its processes, added up; 0 where the system does not tell."""
         return self._pool.submit(_peaks).result()
 
-    def close(self) -> None:
-        """End its processes: a process that pool workers start would wait for its own workers for ever."""
+    def __enter__(self) -> "Side":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End its processes: one that has workers would wait for them for ever."""
         self._pool.submit(_end).result()
         self._pool.shutdown(cancel_futures=True)
 
@@ -84,12 +87,11 @@ def best_tuning(start: Tuning, settings: DecodeSettings, lines: Sequence[str], n
     cores, tried = available_cores(), dict[Tuning, float]()
 
     def attempt(tuning: Tuning) -> None:
-        side = Side(tuning, settings)
-        side.translate(lines[:50])
-        begin = time.perf_counter()
-        side.translate(lines)
-        tried[tuning] = time.perf_counter() - begin
-        side.close()
+        with Side(tuning, settings) as side:
+            side.translate(lines[:50])
+            begin = time.perf_counter()
+            side.translate(lines)
+            tried[tuning] = time.perf_counter() - begin
         note(f"tried {tuning.engine}: {tuning}: {len(lines) / tried[tuning]:,.0f} sentences/s")
 
     libraries = (False,) if start.compute_type is None else (False, True)
@@ -119,7 +121,7 @@ def _load(tuning: Tuning, settings: DecodeSettings) -> None:
 def _ours(tuning: Tuning, settings: DecodeSettings) -> Translate:
     translator = Translator.from_run(tuning.place, "cpu", workers=tuning.n_workers)
     settings = settings.but({"batch_size": tuning.sentences, "batch_tokens": 10**6})
-    translator.translate_window(["."] * tuning.n_workers, settings)  # all workers have loaded their model
+    translator.translate_window(["."] * tuning.n_workers, settings)  # a model has been loaded
     _state["end"] = translator.close
 
     def translate(lines: Sequence[str]) -> tuple[list[str], int]:

@@ -4,7 +4,7 @@ What it holds is in ``decoding/confidence.py``; how it is fitted in ``evaluation
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -69,9 +69,9 @@ def fitting_confidence(
 
 
 def with_confidence(
-    answers: Iterable[tuple[_Line, Translation]], confidence: Confidence | None
+    answers: Iterable[tuple[_Line, Translation]], confidence: Confidence | None, holds: Callable[[_Line], bool]
 ) -> Iterator[tuple[_Line, Translation]]:
-    """Yield the answers with the confidence of each, as they come."""
+    """Yield the answers with the confidence of each line for which it holds, as they come."""
     for line, translation in answers:
-        known = None if confidence is None else confidence.probability(translation)
+        known = confidence.probability(translation) if confidence is not None and holds(line) else None
         yield line, replace(translation, confidence=known)

@@ -35,6 +35,8 @@ def _why_not(request: TranslateRequest, runs: Sequence[Path]) -> str | None:
         return f"{error.where} {error.what}" if error.where else error.what
     if differences(settings) is not None:
         return "with a beam ctranslate2 may find other translations"
+    if request.reads_json:
+        return "JSON lines may bring prefixes"
     if request.writes_json:
         return "ctranslate2 tells no log-probabilities"
     if folder.quantization != "float32" or not folder.is_identical:

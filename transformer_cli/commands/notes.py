@@ -35,6 +35,6 @@ class LineNotes:
 
     def tell(self, note: Note) -> None:
         """Print one note per kind."""
-        for kind, count in self._counts.items():
+        for kind, count in list(self._counts.items()):  # the input's reader may still add some
             numbers = ", ".join(map(str, self._lines[kind])) + (", ..." if count > self.SHOWN else "")
             note(f"warning: {count} line{'s' * (count > 1)} {kind}: line{'s' * (count > 1)} {numbers}")

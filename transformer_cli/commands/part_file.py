@@ -40,7 +40,8 @@ class Record:
 class PartFile:
     """The growing file; made by ``part_file``."""
 
-    def __init__(self, path: str, file: BinaryIO, note: Note) -> None:
+    def __init__(self, path: str, file: BinaryIO, note: Note, *, overwrite: bool) -> None:
+        self._overwrites = overwrite
         self._path, self._target, self._file, self._note = path, Path(os.path.realpath(path)), file, note
         self._digest, self._record = hashlib.sha256(), Record({})
         self._is_new = os.fstat(file.fileno()).st_size == 0
@@ -55,11 +56,15 @@ class PartFile:
         Raises:
             UserError: what is there belongs to another job or another input, or is damaged.
         """
+        described = job()
+        if self._overwrites:  # not before all that the job needs is known to be there
+            self._file.truncate(0)
+            self._is_new = True
         if self._is_new:
-            self._store(Record(job()))
+            self._store(Record(described))
             return 0
         found = _read_record(self._target)
-        _refuse_other_job(found.job, job(), _part(self._target))
+        _refuse_other_job(found.job, described, _part(self._target))
         self._digest_lines(islice(lines, found.lines))
         if self._digest.hexdigest() != found.sha256:
             raise _unusable(self._target, f"belongs to another input: its first {found.lines:,} lines differ")
@@ -138,9 +143,7 @@ def part_file(path: str, note: Note, *, resume: bool, overwrite: bool) -> Iterat
     """
     target = Path(os.path.realpath(path))
     with explained(path), _open_locked(_part(target), permissions(target)) as file:
-        if overwrite:
-            file.truncate(0)
-        if not resume and os.fstat(file.fileno()).st_size:
+        if not resume and not overwrite and os.fstat(file.fileno()).st_size:
             raise UserError(
                 "an interrupted job has left results here",
                 where=str(_part(target)),
@@ -148,7 +151,7 @@ def part_file(path: str, note: Note, *, resume: bool, overwrite: bool) -> Iterat
             )
         elif resume and not os.fstat(file.fileno()).st_size:
             note(f"there is no unfinished {_part(target)}: starting with the first line")
-        growing = PartFile(path, file, note)
+        growing = PartFile(path, file, note, overwrite=overwrite)
         try:
             yield growing
             growing.finish()

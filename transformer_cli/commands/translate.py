@@ -69,7 +69,8 @@ def run_translate(request: TranslateRequest) -> None:
                 texts, prefixes = [line.text for line in batch], [line.prefix for line in batch]
                 return shared.translate_window(texts, settings, first, prefixes, phrases)
 
-            answers = with_confidence(_answers(translate, sink, batches, done), confidence)
+            found = _answers(translate, sink, batches, done)
+            answers = with_confidence(found, confidence, lambda line: line.prefix is None)
             _write_all(request, settings, sink, _watched(answers, done, phrases, events))
     finally:
         events.tell(note)
@@ -125,8 +126,10 @@ def _confidence(
     request: TranslateRequest, runs: Sequence[Path], translator: Translator, settings: DecodeSettings, note: Note
 ) -> Confidence | None:
     """Return the confidence of a run that translates alone, if it has one that holds here and a place to be told."""
-    if not request.writes_json or len(runs) > 1:
+    if not request.writes_json or len(runs) > 1 or request.prefix is not None:
         return None
+    if request.glossary is not None or request.forbid is not None:
+        return None  # it was fitted to translations that were free
     assert request.engine != "auto", "it has been chosen"
     return fitting_confidence(runs[0], translator, settings, note, request.engine)
 
@@ -209,6 +212,8 @@ def _watched(
     for number, (line, translation) in enumerate(answers, start=done):
         if translation.pieces > 1:
             events.add("longer than training allowed, translated in pieces", number + 1)
+        if translation.failed:
+            events.add("could not be translated: no word had a probability, or none was allowed", number + 1)
         if translation.capped:
             events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
         if phrases.missing(line.text, translation.text):

@@ -1,6 +1,7 @@
 """How the translations of a line are written: as text, tab-separated values or JSON."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,14 +16,21 @@ FIELDS: dict[str, Callable[[Translation, int], object]] = {
     "sentence_id": lambda translation, number: number,
     "source": lambda translation, number: translation.source,
     "translation": lambda translation, number: translation.text,
-    "score": lambda translation, number: translation.hypotheses[0].score,
+    "score": lambda translation, number: _finite(translation.hypotheses[0].score),
     "tokens": lambda translation, number: translation.hypotheses[0].tokens,
     "token_logprobs": lambda translation, number: translation.hypotheses[0].token_logprobs,
     "end_logprobs": lambda translation, number: translation.hypotheses[0].end_logprobs,
     "alignment": lambda translation, number: translation.hypotheses[0].alignment,
     "confidence": lambda translation, number: translation.confidence,
-    "translations": lambda translation, number: [asdict(hypothesis) for hypothesis in translation.hypotheses],
+    "translations": lambda translation, number: [
+        asdict(hypothesis) | {"score": _finite(hypothesis.score)} for hypothesis in translation.hypotheses
+    ],
 }
+
+
+def _finite(score: float) -> float | None:
+    """Return what JSON has a number for; a line for which nothing was found has no score."""
+    return score if math.isfinite(score) else None
 
 
 def document(translation: Translation, number: int, fields: Mapping[str, Any]) -> dict[str, object]:

@@ -30,6 +30,9 @@ from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
+#: Most hypotheses side by side: the scores of their attention grow with their number and with the width of a beam.
+_WIDEST = 2048
+
 
 def length_groups(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[tuple[list[int], int]]:
     """Group sentences (by number) for caches of one source length each, long sentences first.
@@ -113,7 +116,7 @@ class BatchDecoder:
 
     def _search(self, sentences: list[Source], n_places: int, settings: DecodeSettings) -> list[list[Finished]]:
         width, device = settings.beam_size, self._runtime.device
-        n_places = canonical_places(min(n_places, len(sentences)), width)
+        n_places = canonical_places(min(n_places, len(sentences), max(1, _WIDEST // width)), width)
         members = [self._steps(model, sentences, n_places, width) for model in self._models]
         steps = EnsembleSteps(members) if len(members) > 1 else members[0]
         longest = max(sentence.cap for sentence in sentences)

@@ -55,4 +55,7 @@ def length_norm(length: int, settings: DecodeSettings) -> float:
     ``gnmt``: ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); ``plain``: |y|^alpha.
     """
     base = (5 + length) / 6 if settings.length_normalization == "gnmt" else length
-    return float(base**settings.length_penalty)
+    try:
+        return float(base**settings.length_penalty)
+    except OverflowError:
+        return math.inf

@@ -1,5 +1,6 @@
 """What becomes of a line, and what makes it: translations, and the engines that search them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -44,6 +45,11 @@ class Translation:
     def text(self) -> str:
         """The best translation."""
         return self.hypotheses[0].text
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing was found: no word had a probability, or none was allowed."""
+        return self.pieces > 0 and self.hypotheses[0].score == -math.inf
 
     @property
     def capped(self) -> bool:

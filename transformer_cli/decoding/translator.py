@@ -8,6 +8,7 @@ Who searches is an engine behind one method: ours, which needs torch and is impo
 CTranslate2's (``ctranslate2_engine.py``).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -37,6 +38,7 @@ Text = tuple[str, list[Finished]]  # a translation, and what it was put together
 #: Lines read ahead by default: enough for full batches of every length.
 WINDOW = 2048
 
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 # Everything that some reader of the output could take for the end of a line.
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
@@ -248,7 +250,8 @@ class Translator:
         if len(parts) == 1:
             return [line]
         pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
-        return ["".join(of_part).replace("\u2581", " ") for of_part in pieces]
+        spelled = [[piece for piece in of_part if not _BYTE.fullmatch(piece)] for of_part in pieces]
+        return ["".join(of_part).replace("\u2581", " ") for of_part in spelled]
 
     def _chosen(self, pieces: list[list[Finished]], settings: DecodeSettings) -> list[Text]:
         """Return the n best texts, best first, each with a translation of every piece; a blank line has none."""
@@ -258,7 +261,7 @@ class Translator:
             from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
 
             pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
-        nothing = Finished(-float("inf"), [], capped=True)
+        nothing = Finished(-float("inf"), [], capped=False)
         found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
         chosen: list[Text] = []
         for rank in range(max(map(len, found))):

@@ -3,13 +3,19 @@
 The small products of a decoding step leave little for a second thread: two processes of one thread are faster than one
 of two, and the interpreter's lock does not stand between them. What a sentence becomes does not depend on the process
 that translates it.
+
+Workers leave when the process that started them ends, however it ends: they watch a pipe that it holds open.
 """
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 import numpy as np
@@ -28,7 +34,7 @@ from transformer_cli.runtime import Runtime
 _Asked = TypeVar("_Asked")
 _Found = TypeVar("_Found")
 
-_decoder: BatchDecoder | None = None  # of this process, if it is a worker
+_decoder: BatchDecoder | Exception = RuntimeError("not a worker")  # of this process, or why it has none
 
 
 class Workers:
@@ -45,7 +51,9 @@ class Workers:
         self._n_workers = n_workers
         # Not forked: a forked process that had used threads may hang in its first product.
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(runs, device))
+        watched, self._held = context.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(runs, device, watched))
+        self._pool.submit(os.getpid)  # starts all processes
 
     def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
@@ -84,23 +92,38 @@ class Workers:
         return [found[number] for number in range(len(asked))]
 
     def close(self) -> None:
-        """End the processes."""
+        """End the processes, whatever they are doing."""
+        self._held.close()
         self._pool.shutdown(cancel_futures=True)
 
 
-def _load(runs: Sequence[Path], device: str) -> None:
+def _load(runs: Sequence[Path], device: str, watched: connection.Connection) -> None:
     global _decoder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
+    Thread(target=_leave_after, args=(watched,), daemon=True).start()
     torch.set_num_threads(1)
-    runtime = Runtime.resolve(device)
-    models = load_models(runs, runtime.device)[0]
-    _decoder = BatchDecoder(models[0], runtime, models[1:])
+    try:
+        runtime = Runtime.resolve(device)
+        models = load_models(runs, runtime.device)[0]
+        _decoder = BatchDecoder(models[0], runtime, models[1:])
+    except Exception as error:  # an exception of an initializer would look like a killed process
+        _decoder = error
+
+
+def _leave_after(watched: connection.Connection) -> None:
+    connection.wait([watched])  # readable: the other end is closed
+    os._exit(0)
+
+
+def _own_decoder() -> BatchDecoder:
+    if isinstance(_decoder, Exception):
+        raise _decoder
+    return _decoder
 
 
 def _search(sentences: list[Source], settings: DecodeSettings) -> list[list[Finished]]:
-    assert _decoder is not None, "the process has loaded its model"
-    return _decoder.search(sentences, settings)
+    return _own_decoder().search(sentences, settings)
 
 
 def _attention(pairs: list[Pair], settings: DecodeSettings) -> list[NDArray[np.float32]]:
-    assert _decoder is not None, "the process has loaded its model"
-    return _decoder.attention(pairs, settings)
+    return _own_decoder().attention(pairs, settings)
