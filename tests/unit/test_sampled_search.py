@@ -84,3 +84,22 @@ def test_limits_hold_for_samples_too() -> None:
     capped = run_search(model, [3] * 6, settings(beam_size=8, **DRAWN))
     assert any(sample.capped for samples in capped for sample in samples)
     assert torch.tensor([len(sample.tokens) for samples in capped for sample in samples]).max() == 2
+
+
+def test_a_sample_for_which_no_token_is_left_ends_with_nothing() -> None:
+    every = Forbidden(TableModel(2, 9, 0.1))
+    found = run_search(every, [30, 30], settings(beam_size=2, min_length=5, **DRAWN))
+    assert found == [[], []]
+
+
+class Forbidden:
+    """A model that lets nothing but ``</s>`` follow."""
+
+    def __init__(self, model: TableModel) -> None:
+        self._model = model
+        self.admit, self.release, self.keep = model.admit, model.release, model.keep
+
+    def step(self, tokens: torch.Tensor, parents: torch.Tensor) -> torch.Tensor:
+        log_probs = self._model.step(tokens, parents)
+        log_probs[:, EOS + 1 :] = -torch.inf
+        return log_probs

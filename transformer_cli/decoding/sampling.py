@@ -75,8 +75,9 @@ class Sampling:
         values = own.view(n_places, repeat, -1).gather(2, tokens[..., None])[..., 0]
         ended = self._unfinished & live.busy[:, None] & (tokens == EOS)
         self._collect(ended, values, (wanted.view(n_places, -1) & at_cap[:, None]))
-        # NaN has no distribution: such a sample ends with nothing, as in beam search.
-        self._unfinished &= ~ended & ~(values.isnan() | (values == -torch.inf))
+        # Where no token is possible (NaN, or all are forbidden) a sample ends with nothing, as in beam search.
+        possible = log_probs.view(n_places, repeat, -1).gather(2, tokens[..., None])[..., 0] > -torch.inf
+        self._unfinished &= ~ended & possible
         live.grow(live.parents, tokens, values)
         over = (live.busy & ~self._unfinished.any(-1)).nonzero()[:, 0].tolist()
         live.busy[over] = False

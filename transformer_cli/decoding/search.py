@@ -45,7 +45,7 @@ class Chooser(Protocol):
     """How hypotheses are grown and ended: beam search or sampling.
 
     Attributes:
-        tokens: newest token ``[N, K]`` of each hypothesis.
+        newest: token ``[N, K]`` of each hypothesis; ``<s>`` at a sentence's first step.
         parents: ``[N, K]`` which hypothesis of the step before it continues.
     """
 
