@@ -274,3 +274,23 @@ def test_options_that_exclude_each_other_are_refused(tfm: Tfm, run: Path) -> Non
 def test_one_string_is_not_a_list_of_lines(run: Path) -> None:
     with pytest.raises(TypeError, match="list of lines"):
         load(str(run)).translate("one cats sleep.")
+
+
+def test_no_output_replaces_what_a_command_reads_or_a_run_consists_of(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "in.txt").write_text("a\tb\n", encoding="utf-8")
+    text = tmp_path / "in.txt"
+    before = {file: file.read_bytes() for file in [*copy.rglob("*"), text] if file.is_file()}
+    checkpoint = next(copy.glob("checkpoints/step-*"))
+    own = [copy / "model.safetensors", copy / "tokenizer.model", copy / "run.json", checkpoint / "model.safetensors"]
+    commands = [("translate", "--run", copy, "-o", place, "a dog .") for place in own]
+    commands += [("translate", "--run", copy, wish, text, "-o", text, "a dog .") for wish in ("--glossary", "--forbid")]
+    commands += [("score", "--run", copy, text, text, "-o", text), ("score", text, text, "-o", own[0])]
+    commands += [("eval", "--run", copy, "--split", "test", "-o", own[0])]
+    for command in commands:
+        done = tfm(*command)
+        assert done.code == 2, command
+        assert "would" in done.err
+        assert "replace" in done.err
+    assert before == {file: file.read_bytes() for file in [*copy.rglob("*"), text] if file.is_file()}
+    assert tfm("translate", "--run", copy, "-b", "1", "-o", copy / "out.txt", "a dog .").code == 0

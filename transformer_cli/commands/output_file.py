@@ -5,12 +5,15 @@ import gzip
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from transformer_cli.errors import TfmError, UserError
+
+_RECORDS = {"metrics.jsonl", "samples.jsonl", "scores.jsonl", "train.log"}
+_KINDS = {".safetensors", ".model", ".bin", ".json", ".yaml"}
 
 
 @contextmanager
@@ -21,9 +24,10 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
     cannot be replaced, is written to directly. A name that ends in ``.gz`` gets a gzip file.
 
     Raises:
-        UserError: the place cannot be written.
+        UserError: the place cannot be written, or is a file of a run.
         TfmError: the disk is full; what was there before is intact.
     """
+    refuse_file_of_run(path)
     target, packed = Path(os.path.realpath(path)), str(path).endswith(".gz")
     with explained(path):
         if is_special(path):
@@ -39,6 +43,31 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
         finally:
             with suppress(OSError):
                 os.unlink(part)  # gone already if all went well
+
+
+def refuse_file_of_run(path: str | Path) -> None:
+    """Check that an output does not replace what a run or an export consists of.
+
+    Raises:
+        UserError: it would.
+    """
+    target = Path(os.path.realpath(path))
+    places = (target.parent, target.parent.parent.parent)  # a checkpoint lies in checkpoints/step-N
+    marked = any((place / mark).is_file() for place in places for mark in ("run.json", "export.json"))
+    if marked and target.is_file() and (target.suffix in _KINDS or target.name in _RECORDS):
+        raise UserError("is a file of a run, and would be replaced", where=str(path), hint="choose another --output")
+
+
+def refuse_replacing(output: str, read: Iterable[str | Path | None]) -> None:
+    """Check that an output does not replace a file that the same command reads.
+
+    Raises:
+        UserError: it would.
+    """
+    place = os.path.realpath(output)
+    for path in read:
+        if path not in (None, "-") and output != "-" and os.path.realpath(str(path)) in (place, f"{place}.part"):
+            raise UserError("the output would replace the input", where=output, hint="choose another --output")
 
 
 def is_special(path: str | Path) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from transformer_cli.commands.notes import Note
-from transformer_cli.commands.output_file import explained, output_file, permissions
+from transformer_cli.commands.output_file import explained, output_file, permissions, refuse_file_of_run
 from transformer_cli.errors import UserError
 
 Job = Mapping[str, Any]  # what the results depend on besides the input, by the names that the user knows
@@ -141,6 +141,7 @@ def part_file(path: str, note: Note, *, resume: bool, overwrite: bool) -> Iterat
             output, or the place cannot be written.
         TfmError: the disk is full; what was there before and what is translated are intact.
     """
+    refuse_file_of_run(path)
     target = Path(os.path.realpath(path))
     with explained(path), _open_locked(_part(target), permissions(target)) as file:
         if not resume and not overwrite and os.fstat(file.fileno()).st_size:

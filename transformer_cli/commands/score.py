@@ -12,7 +12,7 @@ from typing import Any
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import LineNotes, note_on_stderr
-from transformer_cli.commands.output_file import output_file
+from transformer_cli.commands.output_file import output_file, refuse_replacing
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.decoding.scorer import ScoredPair, Scorer
 from transformer_cli.decoding.settings import DecodeSettings
@@ -45,6 +45,7 @@ def run_score(request: ScoreRequest) -> None:
         raise UserError("the standard input cannot be both sides")
     if "" in (request.src, request.tgt, request.output):
         raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
+    refuse_replacing(request.output, (request.src, request.tgt))
     note, events = note_on_stderr(request.quiet), LineNotes()
     try:
         with _sink(request.output) as write:

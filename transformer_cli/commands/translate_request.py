@@ -1,13 +1,12 @@
 """What ``tfm translate`` was asked for, and which wishes exclude each other."""
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer_cli.commands.output_file import is_special
+from transformer_cli.commands.output_file import is_special, refuse_replacing
 from transformer_cli.decoding.translation import Engine
 from transformer_cli.errors import UserError
 
@@ -106,10 +105,7 @@ class TranslateRequest:
             raise UserError("texts and --input cannot be given together", hint=hint)
         if source == "" or target == "":
             raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
-        if source not in (None, "-") and target != "-":
-            place = os.path.realpath(target)
-            if os.path.realpath(str(source)) in (place, f"{place}.part"):
-                raise UserError("the output would replace the input", where=target, hint="choose another --output")
+        refuse_replacing(target, (source, self.glossary, self.forbid))
 
     def _check_input(self) -> None:
         if self.texts and self.input_format == "jsonl":

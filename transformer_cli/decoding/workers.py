@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import TypeVar
 
 import numpy as np
@@ -53,7 +53,13 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         watched, self._held = context.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(runs, device, watched))
-        self._pool.submit(os.getpid)  # starts all processes
+        # A child that is being started would print a traceback at Ctrl-C; ignored signals stay ignored in it.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
+        try:
+            self._pool.submit(os.getpid)  # starts all processes
+        finally:
+            if before is not None:
+                signal.signal(signal.SIGINT, before)
 
     def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
