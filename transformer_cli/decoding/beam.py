@@ -33,25 +33,15 @@ class BeamSearch:
         """Make an empty beam; no hypothesis will be longer than ``longest`` tokens, with ``</s>``."""
         k = settings.beam_size
         self._settings, self._device = settings, device
-        self._live = Hypotheses(n_places, longest, k, settings, device)
+        self.live = Hypotheses(n_places, longest, k, settings, device)
         self._totals = torch.full((n_places, k), DEAD, device=device)  # log-probabilities in steps of the grid
         self._norms = torch.ones(n_places, dtype=torch.float64, device=device)  # of the longest: no other is larger
         self._to_beat = torch.full((n_places,), -torch.inf, dtype=torch.float64, device=device)
         self._pools = [Pool(settings) for _ in range(n_places)]
 
-    @property
-    def newest(self) -> Tensor:
-        """Newest token ``[N, K]`` of each hypothesis."""
-        return self._live.newest
-
-    @property
-    def parents(self) -> Tensor:
-        """The hypothesis ``[N, K]`` of the step before that each one continues."""
-        return self._live.parents
-
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places; each starts with one hypothesis, the others are dead."""
-        self._live.admit(places, sentences)
+        self.live.admit(places, sentences)
         self._totals[places] = DEAD
         self._totals[places, 0] = 0
         norms = [length_norm(sentence.cap, self._settings) for sentence in sentences]
@@ -62,13 +52,13 @@ class BeamSearch:
 
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
-        self._live.keep(places)
+        self.live.keep(places)
         self._totals, self._norms, self._to_beat = self._totals[places], self._norms[places], self._to_beat[places]
         self._pools = [self._pools[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
         """Grow all hypotheses by one token; return what was found for each place whose sentence is finished."""
-        live, k = self._live, self._settings.beam_size
+        live, k = self.live, self._settings.beam_size
         live.restrict(log_probs)
         last_values = end_of(log_probs, len(self._totals))  # [N, K]
         endings = self._totals + to_grid(last_values)
@@ -90,7 +80,7 @@ class BeamSearch:
 
     def _may_end(self) -> Tensor:
         """Return ``[N, K]``, or ``[N, 1]`` for all of a place: ``</s>`` may follow."""
-        return self._live.may_end()[:, None]
+        return self.live.may_end()[:, None]
 
     def _choose(self, candidates: Tensor, ids: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Choose K continuations in each place, best first.
@@ -111,7 +101,7 @@ class BeamSearch:
         places, hypotheses = ended.nonzero(as_tuple=True)  # place by place, best parent first
         if not len(places):
             return
-        lengths = self._live.lengths[places]
+        lengths = self.live.lengths[places]
         found = zip(
             places.tolist(),
             hypotheses.tolist(),
@@ -122,7 +112,7 @@ class BeamSearch:
             strict=True,
         )
         for place, hypothesis, length, total, last, was_capped in found:
-            tokens, values = self._live.of(place, hypothesis, length)
+            tokens, values = self.live.of(place, hypothesis, length)
             norm = length_norm(length + 1, self._settings)
             score = (sum(values) + last) / norm
             self._pools[place].add(Finished(score, tokens, was_capped, [*values, last]), total / STEPS_PER_NAT / norm)
@@ -133,11 +123,11 @@ class BeamSearch:
         over = ~alive(best_total) | (best_total.double() / STEPS_PER_NAT / self._norms <= self._to_beat)
         if self._settings.beam_size == 1:
             over |= ended[:, 0]
-        places = (over & self._live.busy).nonzero()[:, 0].tolist()
+        places = (over & self.live.busy).nonzero()[:, 0].tolist()
         if self._settings.early_stopping:
-            busy = self._live.busy.nonzero()[:, 0].tolist()
+            busy = self.live.busy.nonzero()[:, 0].tolist()
             places = [place for place in busy if place in places or self._pools[place].is_full]
-        self._live.busy[places] = False
+        self.live.busy[places] = False
         self._totals[places] = DEAD
         return {place: self._pools[place].best for place in places}
 

@@ -50,7 +50,7 @@ class ConstrainedBeam(BeamSearch):
 
     def _may_end(self) -> Tensor:
         allowed = super()._may_end().expand(self._totals.shape).clone()
-        at_cap, living = self._live.at_cap().tolist(), alive(self._totals).tolist()
+        at_cap, living = self.live.at_cap().tolist(), alive(self._totals).tolist()
         for place in self._constrained():
             done = [self._required[place].is_met(state) for state in self._states[place]]
             in_time = self._pools[place].best or any(map(all, zip(done, living[place], strict=True)))
@@ -60,7 +60,7 @@ class ConstrainedBeam(BeamSearch):
 
     def _choose(self, candidates: Tensor, ids: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         totals, parents, newest = super()._choose(candidates, ids, log_probs)
-        at_cap = self._live.at_cap().tolist()
+        at_cap = self.live.at_cap().tolist()
         for place in self._constrained():
             if at_cap[place]:
                 continue
@@ -98,7 +98,7 @@ class ConstrainedBeam(BeamSearch):
         return self._required[place].step(self._states[place][parent], token)
 
     def _constrained(self) -> list[int]:
-        busy = self._live.busy.tolist()
+        busy = self.live.busy.tolist()
         return [place for place, required in enumerate(self._required) if required.phrases and busy[place]]
 
 

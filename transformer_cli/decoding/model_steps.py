@@ -9,8 +9,8 @@ A sentence's translation must not depend on its neighbours, and a matrix product
   33 rows differ (8 alone from an inner width of 192 on). So there are only such numbers of places;
 * from an inner width of 768 on, products of few rows (up to 256) are also cut among threads, so that their sums change
   with rows and threads: models that wide are run on one thread;
-* what is hidden behind the real keys moves last bits, unless all lengths are multiples of 16 (head widths 8 to 64, one
-  to five queries): so keys are padded (``model/cache.py``), and a source is encoded at a length that depends on its own
+* what is hidden behind the real keys moves last bits, unless all lengths are multiples of 16 (head widths 16 to 64, one
+  to 48 queries): so keys are padded (``model/cache.py``), and a source is encoded at a length that depends on its own
   length alone;
 * attention, norms and softmax are equal for any number of rows and threads.
 
@@ -59,7 +59,8 @@ class ModelSteps:
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Encode sentences, those of one canonical length together, and let them take places."""
-        if broken := [place for place in places if self._broken[place]]:
+        is_broken = self._broken.tolist()
+        if broken := [place for place in places if is_broken[place]]:
             self._cache.clear(broken)
             self._broken[broken] = False
         lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]

@@ -31,24 +31,14 @@ class Sampling:
         """Make room for samples of at most ``longest`` tokens, with ``</s>``."""
         k = settings.beam_size
         self._settings, self._device = settings, device
-        self._live = Hypotheses(n_places, longest, k, settings, device)
+        self.live = Hypotheses(n_places, longest, k, settings, device)
         self._unfinished = torch.zeros(n_places, k, dtype=torch.bool, device=device)
         self._draws = torch.zeros(n_places, k, longest, dtype=torch.float64, device=device)
         self._found: list[list[Finished]] = [[] for _ in range(n_places)]
 
-    @property
-    def newest(self) -> Tensor:
-        """Newest token ``[N, K]`` of each sample."""
-        return self._live.newest
-
-    @property
-    def parents(self) -> Tensor:
-        """Every sample continues itself: ``[N, K]``."""
-        return self._live.parents
-
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places."""
-        self._live.admit(places, sentences)
+        self.live.admit(places, sentences)
         self._unfinished[places] = True
         for place, sentence in zip(places, sentences, strict=True):
             self._found[place] = []
@@ -58,13 +48,13 @@ class Sampling:
 
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
-        self._live.keep(places)
+        self.live.keep(places)
         self._unfinished, self._draws = self._unfinished[places], self._draws[places]
         self._found = [self._found[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
         """Draw a token for every sample; return the samples of each place whose last one has ended."""
-        live, n_places = self._live, len(self._unfinished)
+        live, n_places = self.live, len(self._unfinished)
         own = log_probs.clone()
         live.restrict(log_probs)
         at_cap, may_end = live.at_cap(), live.may_end()
@@ -96,15 +86,15 @@ class Sampling:
             before = probabilities.cumsum(-1) - probabilities
             probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)  # the first one always stays
         cumulative = probabilities.cumsum(-1)
-        at = self._live.lengths.clamp(max=self._draws.size(-1) - 1)[:, None, None].expand(-1, self._draws.size(1), 1)
+        at = self.live.lengths.clamp(max=self._draws.size(-1) - 1)[:, None, None].expand(-1, self._draws.size(1), 1)
         draws = self._draws.gather(2, at).flatten()[:, None] * cumulative[:, -1:]
         chosen = (cumulative <= draws).sum(-1, keepdim=True).clamp(max=cumulative.size(-1) - 1)
         return (chosen if ids is None else ids.gather(1, chosen))[:, 0]
 
     def _collect(self, ended: Tensor, values: Tensor, capped: Tensor) -> None:
         for place, sample in ended.nonzero().tolist():
-            length = int(self._live.lengths[place])
-            tokens, worth = self._live.of(place, sample, length)
+            length = int(self.live.lengths[place])
+            tokens, worth = self.live.of(place, sample, length)
             worth.append(float(values[place, sample]))
             score = sum(worth) / length_norm(length + 1, self._settings)
             self._found[place].append(Finished(score, tokens, bool(capped[place, sample]), worth))

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from transformer_cli.decoding.hypotheses import Hypotheses
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.source import Source
 
@@ -45,15 +46,10 @@ class Chooser(Protocol):
     """How hypotheses are grown and ended: beam search or sampling.
 
     Attributes:
-        newest: token ``[N, K]`` of each hypothesis; ``<s>`` at a sentence's first step.
-        parents: ``[N, K]`` which hypothesis of the step before it continues.
+        live: the hypotheses that still grow.
     """
 
-    @property
-    def newest(self) -> Tensor: ...  # noqa: D102
-
-    @property
-    def parents(self) -> Tensor: ...  # noqa: D102
+    live: Hypotheses
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places."""
@@ -107,7 +103,7 @@ def search(
                 model.keep(kept)
                 chooser.keep(kept)
                 at = [at[place] for place in kept]
-        over = chooser.advance(model.step(chooser.newest, chooser.parents))
+        over = chooser.advance(model.step(chooser.live.newest, chooser.live.parents))
         for place, result in over.items():
             found[at[place]], at[place] = result, None  # type: ignore[index]
         model.release(list(over))
