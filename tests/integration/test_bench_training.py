@@ -7,7 +7,7 @@ import pytest
 from command_line import Tfm
 from toy_language import TINY
 
-from transformer_cli.benchmark import timing, torch_model, training
+from transformer_cli.benchmark import products, timing, torch_model
 from transformer_cli.commands import bench_training
 
 PROMISED = {
@@ -20,7 +20,7 @@ PROMISED = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SHORTEST_WATCH", 0.001)
-    monkeypatch.setattr(training.product_rates, "__defaults__", ((32, 64),))
+    monkeypatch.setattr(products, "PRODUCT_SIZES", (32, 64))
     monkeypatch.setattr(bench_training, "CHECKED_STEPS", 5)
 
 

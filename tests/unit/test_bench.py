@@ -13,6 +13,7 @@ from rich.console import Console
 import transformer_cli
 from transformer_cli.benchmark import accuracy, memory, timing
 from transformer_cli.benchmark.attention import (
+    KERNELS,
     Case,
     Shape,
     Unsupported,
@@ -21,10 +22,11 @@ from transformer_cli.benchmark.attention import (
     chosen_backend,
     make_inputs,
     prepare,
+    useful_flops,
 )
-from transformer_cli.benchmark.report import measure
+from transformer_cli.benchmark.report import Row, growth, measure
 from transformer_cli.benchmark.timing import time_call
-from transformer_cli.commands import bench
+from transformer_cli.commands import bench, bench_plot
 from transformer_cli.errors import UserError
 
 SHAPE = Shape(heads=2, head_dim=8)
@@ -34,17 +36,20 @@ SHAPE = Shape(heads=2, head_dim=8)
 def quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timing, "SHORTEST_WATCH", 0.005)
+        patch.setattr(bench, "_PEAK_SIZES", (32, 64))
         yield
 
 
 @pytest.fixture(scope="module")
 def report():
-    return bench.run_bench(seq_lens=[16, 48], flash=True, heads=2, head_dim=8, repeats=3, device="cpu", causal=True)
+    return bench.run_bench(
+        bench.BenchRequest([16, 48], ["naive", "sdpa", "flash"], 2, 8, repeats=3, device="cpu", causal=True)
+    )
 
 
 def test_document_has_the_promised_keys(report):
     document = json.loads(bench.as_json(report))
-    assert list(document) == ["device", "torch", "settings", "rows"]
+    assert list(document) == ["device", "torch", "settings", "rows", "growth", "interrupted"]
     promised = ["kernel", "seq_len", "pass", "seconds", "peak_bytes", "max_error", "ratio_to_naive", "unsupported"]
     assert all(list(row)[: len(promised)] == promised for row in document["rows"])
     assert [(row["seq_len"], row["pass"], row["kernel"]) for row in document["rows"]] == [
@@ -77,7 +82,9 @@ def test_table_is_complete_and_fits_a_terminal(report):
 
 
 def test_flash_with_dropout_is_a_row_with_torchs_reason():
-    report = bench.run_bench(seq_lens=[16], flash=True, heads=2, head_dim=8, repeats=1, device="cpu", dropout=0.1)
+    report = bench.run_bench(
+        bench.BenchRequest([16], ["naive", "sdpa", "flash"], 2, 8, repeats=1, device="cpu", dropout=0.1)
+    )
     flash = [row for row in report.rows if row.kernel == "flash"]
     assert all("dropout" in row.unsupported and row.seconds is None and row.peak_bytes is None for row in flash)
     others = [row for row in report.rows if row.kernel != "flash"]
@@ -85,7 +92,10 @@ def test_flash_with_dropout_is_a_row_with_torchs_reason():
     assert {row.backend for row in others} == {"naive", "math"}  # torch's default choice fell back, and it is said
     out = io.StringIO()
     bench.render(report, Console(file=out, width=80))
-    assert "cannot run: flash, fwd, length 16: Both fused kernels do not support non-zero dropout" in out.getvalue()
+    assert (
+        "cannot run: flash, fwd and fwd+bwd, length 16: Both fused kernels do not support non-zero dropout"
+        in out.getvalue()
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -145,7 +155,7 @@ def test_peak_memory_grows_as_the_equation_says():
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="the limit needs /proc")
 def test_what_does_not_fit_is_a_row_not_a_crash():
-    rows = measure(Shape(heads=1, head_dim=1), [4_000_000], kernels=["naive"], repeats=1, note=lambda _: None)
+    rows = list(measure(Shape(heads=1, head_dim=1), [4_000_000], kernels=["naive"], repeats=1, peak=1.0, note=print))
     assert [row.unsupported for row in rows] == ["out of memory"] * 2
     assert [row.seconds for row in rows] == [None] * 2
 
@@ -189,7 +199,115 @@ def test_timing_counts_calls():
 )
 def test_nonsense_is_a_user_error(values, message):
     with pytest.raises(UserError, match=message):
-        bench.run_bench(**values)
+        bench.run_bench(bench.BenchRequest(**values))
+
+
+def test_padding_hides_keys_in_every_kernel_and_in_the_reference():
+    shape = replace(SHAPE, padding=0.3, batch=2)
+    inputs = make_inputs(shape, 20)
+    assert inputs.mask[:, 0, 0].tolist() == [[True] * 14 + [False] * 6] * 2
+    for causal in (False, True):
+        truth = accuracy.reference(inputs, causal=causal)
+        for kernel in ("naive", "sdpa", "flash", "math"):
+            case = Case(kernel, "forward+backward", 20, replace(shape, causal=causal))
+            with backend(kernel):
+                results = prepare(case, inputs)()
+            assert accuracy.max_error(results, truth) < 1e-5
+            assert not results[2][:, :, 14:].any()  # nothing flows into hidden keys
+            assert chosen_backend(case, inputs) == ("flash" if kernel == "sdpa" else kernel)
+
+
+@pytest.mark.parametrize(("causal", "padding"), [(False, 0.0), (True, 0.0), (False, 0.3), (True, 0.3)])
+def test_useful_operations_are_those_of_the_visible_pairs(causal, padding):
+    shape = Shape(heads=2, head_dim=8, batch=3, causal=causal, padding=padding)
+    real = 14 if padding else 20
+    pairs = sum(1 for query in range(20) for key in range(real) if key <= query or not causal)
+    assert useful_flops(Case("sdpa", "forward", 20, shape)) == 3 * 2 * pairs * 2 * (2 * 8)
+    assert useful_flops(Case("sdpa", "forward+backward", 20, shape)) == 3 * useful_flops(
+        Case("sdpa", "forward", 20, shape)
+    )
+
+
+def test_rates_and_shares_follow_from_the_times(report):
+    peak = report.settings["product_flops_per_second"]
+    for row in report.rows:
+        flops = useful_flops(Case(row.kernel, row.direction, row.seq_len, replace(SHAPE, causal=True)))
+        assert row.flops_per_second == pytest.approx(flops / row.seconds)
+        assert row.share_of_peak == pytest.approx(row.flops_per_second / peak)
+
+
+def test_growth_is_fitted_to_three_lengths_or_more():
+    def rows(kernel, power, lengths):
+        return [Row(kernel, n, "forward", seconds=1e-9 * n**power, peak_bytes=5 * n**2) for n in lengths]
+
+    unmeasured = Row("naive", 4096, "forward", unsupported="out of memory")
+    square, line = growth([*rows("naive", 2, (256, 512, 1024)), unmeasured, *rows("flash", 1.2, (256, 700, 1024))])
+    assert (square.kernel, square.direction) == ("naive", "forward")
+    assert square.time == pytest.approx(2.0)
+    assert line.time == pytest.approx(1.2)
+    assert line.memory == pytest.approx(2.0)
+    assert growth(rows("naive", 2, (256, 512))) == []
+    no_peak = [replace(row, peak_bytes=0) for row in rows("naive", 2, (256, 512, 1024))]
+    assert growth(no_peak)[0].memory is None
+    assert square.document()["pass"] == "forward"
+
+
+def test_an_interrupted_sweep_keeps_what_was_measured(monkeypatch):
+    def ctrl_c(*_):
+        raise KeyboardInterrupt
+
+    real = memory.peak_bytes
+    monkeypatch.setattr(memory, "peak_bytes", lambda cases: real(cases) if cases[0].seq_len == 16 else ctrl_c())
+    report = bench.run_bench(bench.BenchRequest([16, 24], heads=2, head_dim=8, repeats=1, device="cpu"))
+    assert [(row.seq_len, row.kernel) for row in report.rows] == [(16, "naive"), (16, "sdpa")] * 2
+    assert report.interrupted
+    out = io.StringIO()
+    bench.render(report, Console(file=out, width=80))
+    assert "interrupted: the rows above are those that were finished" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [(["2048"], [2048]), (["256..2048"], [256, 512, 1024, 2048]), (["300..1000", "7"], [300, 600, 7])],
+)
+def test_lengths_double_within_a_range(told, wanted):
+    assert bench.lengths(told) == wanted
+
+
+@pytest.mark.parametrize("told", ["", "0", "-5", "x", "512..", "..512", "512..256", "0..4", "1..2..3", "1e3"])
+def test_other_lengths_are_refused(told):
+    with pytest.raises(UserError, match="no length"):
+        bench.lengths([told])
+
+
+def test_kernels_are_chosen_by_name_and_naive_comes_first():
+    assert bench.chosen_kernels(None, flash=False) == ["naive", "sdpa"]
+    assert bench.chosen_kernels(None, flash=True) == ["naive", "sdpa", "flash"]
+    assert bench.chosen_kernels("math, naive", flash=False) == ["naive", "math"]
+    assert bench.chosen_kernels("all", flash=False) == list(KERNELS)
+    with pytest.raises(UserError, match="unknown kernel 'fast'"):
+        bench.chosen_kernels("naive,fast", flash=False)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_the_plot_is_a_picture_of_every_kernel(report, tmp_path, ending):
+    path = tmp_path / f"plot.{ending}"
+    bench_plot.check_plot(path)
+    bench_plot.write_plot(report, path)
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG" if ending == "png" else b"<?xml")
+    if ending == "svg":
+        assert all(f"<!-- {kernel}, forward -->".encode() in data for kernel in ("naive", "sdpa", "flash"))
+
+
+def test_a_plot_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"\.png or \.svg"):
+        bench_plot.check_plot(tmp_path / "plot.txt")
+    with pytest.raises(UserError, match="folder"):
+        bench_plot.check_plot(tmp_path / "none" / "plot.png")
+    monkeypatch.setattr(bench_plot, "find_spec", lambda _: None)
+    with pytest.raises(UserError, match=r"transformer-cli\[plot\]"):
+        bench_plot.check_plot(tmp_path / "plot.png")
 
 
 def test_package_needs_torch_and_numpy_only():

@@ -9,6 +9,7 @@ from torch import nn
 
 from transformer_cli.benchmark import timing, training
 from transformer_cli.benchmark.parts import PARTS, part, shares, time_by_part
+from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.torch_model import TorchTransformer
 from transformer_cli.benchmark.training import Block, Speeds, StepReport, alternate, largest_difference, step_flops
 from transformer_cli.config import ModelConfig
@@ -104,7 +105,7 @@ def test_operations_are_those_of_the_equations() -> None:
 
 def test_products_have_a_rate_for_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SHORTEST_WATCH", 0.001)
-    rates = training.product_rates(torch.device("cpu"), 1, sizes=(16, 64))
+    rates = product_rates(torch.device("cpu"), 1, sizes=(16, 64))
     assert list(rates) == [16, 64]
     assert all(1e6 < rate < 1e14 for rate in rates.values())
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,8 +18,15 @@ class Engine(StrEnum):
 
 
 SeqLen = Annotated[
-    list[int] | None, typer.Option("--seq-len", min=1, help="Sequence length; repeatable. (default: 512 and 1024)")
+    list[str] | None,
+    typer.Option("--seq-len", help="Length, or 256..8192: from there to there by doubling; repeatable. (512 and 1024)"),
 ]
+Kernels = Annotated[
+    str | None,
+    typer.Option("--kernels", help="naive, sdpa, flash, efficient, cudnn, math, with commas, or all. (naive,sdpa)"),
+]
+Padding = Annotated[float, typer.Option("--padding", min=0, max=0.99, help="Share of hidden keys at the end.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw time and memory against length: FILE.png or .svg.")]
 Flash = Annotated[bool, typer.Option("--flash", help="Measure torch's flash kernel too.")]
 Heads = Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")]
 HeadDim = Annotated[int, typer.Option("--head-dim", min=1, help="Width of a head.")]
@@ -48,7 +55,9 @@ OtherEngine = Annotated[
 Src = Annotated[Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set)")]
 Ref = Annotated[Path | None, typer.Option("--ref", help="--decode: their references.")]
 
-_OF_ATTENTION = {"seq_len", "flash", "heads", "head_dim", "batch", "dtype", "causal", "dropout"}
+_OF_ATTENTION = {
+    *("seq_len", "kernels", "flash", "heads", "head_dim", "batch", "dtype", "causal", "padding", "dropout", "plot")
+}
 _OF_TRAINING = {"config", "overrides", "steps"}
 _OF_DECODING = {"run", "engine", "src", "ref"}
 
@@ -56,13 +65,16 @@ _OF_DECODING = {"run", "engine", "src", "ref"}
 def bench(
     context: typer.Context,
     seq_len: SeqLen = None,
+    kernels: Kernels = None,
     flash: Flash = False,
     heads: Heads = 8,
     head_dim: HeadDim = 64,
     batch: Sequences = 1,
     dtype: Dtype = None,
     causal: Causal = False,
+    padding: Padding = 0.0,
     dropout: WeightDropout = 0.0,
+    plot: Plot = None,
     repeats: Repeats = 10,
     train: MeasureTraining = False,
     config: MeasuredRecipe = None,
@@ -93,12 +105,33 @@ def bench(
         bench_training.print_report(bench_training.run_training_bench(request, note), as_json)
         return
     _refuse_given(context, _OF_TRAINING, "without --train")
-    from transformer_cli.commands import bench as command
+    shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, "causal": causal, "padding": padding}
+    _bench_attention(
+        seq_len, kernels, flash, plot, note, as_json, **shape, dropout=dropout, device=device, repeats=repeats
+    )
 
-    shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, "causal": causal, "dropout": dropout}
-    lengths = seq_len or command.DEFAULT_LENGTHS
-    report = command.run_bench(seq_lens=lengths, flash=flash, **shape, device=device, repeats=repeats, note=note)  # type: ignore[arg-type]
+
+def _bench_attention(
+    seq_len: list[str] | None,
+    kernels: str | None,
+    flash: bool,
+    plot: Path | None,
+    note: Note,
+    as_json: bool,
+    **shape: Any,
+) -> None:
+    from transformer_cli.commands import bench as command
+    from transformer_cli.commands import bench_plot
+
+    if plot is not None:
+        bench_plot.check_plot(plot)
+    lengths = command.lengths(seq_len) if seq_len else command.DEFAULT_LENGTHS
+    report = command.run_bench(command.BenchRequest(lengths, command.chosen_kernels(kernels, flash), **shape), note)
     command.print_report(report, as_json)
+    if plot is not None and report.rows:
+        bench_plot.write_plot(report, plot)
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
 def _bench_decoding(

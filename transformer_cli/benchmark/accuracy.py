@@ -24,11 +24,12 @@ def reference(inputs: Inputs, *, causal: bool) -> tuple[Tensor, ...]:
     Vaswani et al. 2017, eq. 1, computed for a block of queries at a time.
     """
     query, key, value = (_first_head(t).requires_grad_() for t in (inputs.query, inputs.key, inputs.value))
+    seen = None if inputs.mask is None else inputs.mask[0, 0]  # [1, S]
     grad_out = _first_head(inputs.grad_out)
     rows = max(1, _SCORES_AT_ONCE // len(key))
     blocks = []
     for start in range(0, len(query), rows):
-        out = _attend(query[start : start + rows], key, value, first=start if causal else None)
+        out = _attend(query[start : start + rows], key, value, seen, first=start if causal else None)
         out.backward(grad_out[start : start + rows])  # type: ignore[no-untyped-call]
         blocks.append(out.detach())
     grads = [tensor.grad for tensor in (query, key, value) if tensor.grad is not None]
@@ -41,8 +42,10 @@ def max_error(results: tuple[Tensor, ...], truth: tuple[Tensor, ...]) -> float:
     return max(float(difference.abs().max()) for difference in differences)
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, first: int | None) -> Tensor:
+def _attend(query: Tensor, key: Tensor, value: Tensor, seen: Tensor | None, first: int | None) -> Tensor:
     scores = query @ key.T / math.sqrt(key.shape[-1])
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -math.inf)
     if first is not None:
         future = torch.ones_like(scores, dtype=torch.bool).triu(first + 1)
         scores = scores.masked_fill(future, -math.inf)

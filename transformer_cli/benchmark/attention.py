@@ -9,8 +9,8 @@ Legend: B batch, H heads, S length of queries and keys, K head width.
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -19,10 +19,18 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformer_cli.errors import UserError
 from transformer_cli.model.kernels import naive_attention, sdpa_attention
 
-Kernel = Literal["naive", "sdpa", "flash"]
+Kernel = Literal["naive", "sdpa", "flash", "efficient", "cudnn", "math"]
+#: ``sdpa`` is torch's own choice among those after it, which are one of its backends each, or nothing.
+KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 Pass = Literal["forward", "forward+backward"]
 PASSES: tuple[Pass, ...] = ("forward", "forward+backward")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_BACKENDS: dict[Kernel, SDPBackend] = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "math": SDPBackend.MATH,
+}
 Result = TypeVar("Result")
 
 
@@ -40,12 +48,14 @@ class Shape:
     dtype: str = "float32"
     causal: bool = False
     dropout: float = 0.0
+    padding: float = 0.0  # share of hidden keys at the end of each sequence
     device: str = "cpu"
     threads: int = 1
 
     def __post_init__(self) -> None:
         _check(self.dtype in DTYPES, "dtype", self.dtype, " or ".join(DTYPES))
         _check(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
+        _check(0 <= self.padding < 1, "padding", self.padding, "at least 0 and below 1")
         for name in ("heads", "head_dim", "batch"):
             _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
 
@@ -62,12 +72,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Query, key, value and the gradient that arrives from above, each ``[B, H, S, K]``."""
+    """Query, key, value and the gradient that arrives from above, each ``[B, H, S, K]``; the mask of the padding."""
 
     query: Tensor
     key: Tensor
     value: Tensor
     grad_out: Tensor
+    mask: Tensor | None = None  # [B, 1, 1, S]
 
 
 def make_inputs(shape: Shape, seq_len: int) -> Inputs:
@@ -76,7 +87,29 @@ def make_inputs(shape: Shape, seq_len: int) -> Inputs:
     size = (shape.batch, shape.heads, seq_len, shape.head_dim)
     draws = [torch.randn(size, generator=generator).to(shape.device, DTYPES[shape.dtype]) for _ in range(4)]
     query, key, value = (tensor.requires_grad_() for tensor in draws[:3])
-    return Inputs(query, key, value, draws[3])
+    return Inputs(query, key, value, draws[3], padding(shape, seq_len))
+
+
+def padding(shape: Shape, seq_len: int) -> Tensor | None:
+    """Return the mask ``[B, 1, 1, S]`` that hides the padding (True = may attend), or None; one key always stays."""
+    if not shape.padding:
+        return None
+    real = max(1, round(seq_len * (1 - shape.padding)))
+    return (torch.arange(seq_len, device=shape.device) < real).expand(shape.batch, 1, 1, seq_len)
+
+
+def useful_flops(case: Case) -> int:
+    """Return the floating-point operations of the products that the case asks for.
+
+    Two products in the forward pass, Q Kᵀ and P V, and four of their size in the backward pass (the gradients of each
+    one's factors); of hidden pairs of a query and a key none. What a kernel computes twice counts once.
+    """
+    shape, seq_len = case.shape, case.seq_len
+    hidden = padding(replace(shape, device="cpu", batch=1), seq_len)
+    real = seq_len if hidden is None else int(hidden.sum())
+    pairs = sum(range(real + 1)) + (seq_len - real) * real if shape.causal else seq_len * real
+    products = 2 if case.direction == "forward" else 6
+    return products * 2 * shape.batch * shape.heads * pairs * shape.head_dim
 
 
 def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
@@ -86,21 +119,23 @@ def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
     """
     attention = naive_attention if case.kernel == "naive" else sdpa_attention
     leaves = (inputs.query, inputs.key, inputs.value)
+    causal, dropout = case.shape.causal, case.shape.dropout
 
     def forward() -> tuple[Tensor, ...]:
         with torch.no_grad():
-            return (attention(*leaves, causal=case.shape.causal, dropout=case.shape.dropout)[0],)
+            return (attention(*leaves, inputs.mask, causal=causal, dropout=dropout)[0],)
 
     def forward_backward() -> tuple[Tensor, ...]:
-        out = attention(*leaves, causal=case.shape.causal, dropout=case.shape.dropout)[0]
+        out = attention(*leaves, inputs.mask, causal=causal, dropout=dropout)[0]
         return (out.detach(), *torch.autograd.grad(out, leaves, inputs.grad_out))
 
     return forward if case.direction == "forward" else forward_backward
 
 
 def backend(kernel: Kernel) -> AbstractContextManager[object]:
-    """Allow torch only the flash kernel for ``flash``, so that it refuses instead of falling back silently."""
-    return sdpa_kernel(SDPBackend.FLASH_ATTENTION) if kernel == "flash" else nullcontext()
+    """Allow torch only the backend that is named, so that it refuses instead of falling back silently."""
+    chosen = _BACKENDS.get(kernel)
+    return nullcontext() if chosen is None else sdpa_kernel(chosen)
 
 
 def chosen_backend(case: Case, inputs: Inputs) -> str:
@@ -111,7 +146,11 @@ def chosen_backend(case: Case, inputs: Inputs) -> str:
     if choose is None:
         return "unknown"
     with torch.set_grad_enabled(case.direction != "forward"):
-        choice = choose(inputs.query, inputs.key, inputs.value, None, case.shape.dropout, case.shape.causal)
+        mask = inputs.mask  # as ``sdpa_attention`` gives it to torch: beside a mask, causality is written into it
+        if mask is not None and case.shape.causal:
+            mask = mask.expand(-1, 1, case.seq_len, -1)
+        causal = case.shape.causal and mask is None
+        choice = choose(inputs.query, inputs.key, inputs.value, mask, case.shape.dropout, causal)
     return SDPBackend(choice).name.removesuffix("_ATTENTION").lower()
 
 

@@ -4,9 +4,10 @@ It needs torch and numpy only, so that it also runs where nothing else is instal
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +24,7 @@ from transformer_cli.benchmark.attention import (
     chosen_backend,
     make_inputs,
     prepare,
+    useful_flops,
 )
 from transformer_cli.benchmark.timing import Timing, time_call
 from transformer_cli.errors import UserError
@@ -43,9 +45,25 @@ class Row:
     spread: float | None = None  # interquartile range, seconds
     measurements: int = 0
     backend: str | None = None  # what computed it: for sdpa torch's own choice
+    flops_per_second: float | None = None  # of the products that the case asks for, ``useful_flops``
+    share_of_peak: float | None = None  # of the best square product in this dtype
 
     def document(self) -> dict[str, object]:
         """Return the row as JSON has it."""
+        return {"pass" if name == "direction" else name: value for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How time and memory of a kernel grow with the length n: fitted exponents p of n^p."""
+
+    kernel: str
+    direction: str  # "pass" in JSON
+    time: float
+    memory: float | None  # None: there is no peak of every length
+
+    def document(self) -> dict[str, object]:
+        """Return it as JSON has it."""
         return {"pass" if name == "direction" else name: value for name, value in asdict(self).items()}
 
 
@@ -57,18 +75,28 @@ class BenchReport:
     torch: str
     settings: dict[str, object]
     rows: list[Row]
+    growth: list[Growth] = field(default_factory=list)
+    interrupted: bool = False  # the rows are those that were finished
 
     def document(self) -> dict[str, object]:
         """Return the report as one JSON document."""
-        return {**asdict(self), "rows": [row.document() for row in self.rows]}
+        parts = {name: [part.document() for part in getattr(self, name)] for name in ("rows", "growth")}
+        return {**asdict(self), **parts}
 
 
 def measure(
-    shape: Shape, seq_lens: Sequence[int], *, kernels: Sequence[Kernel], repeats: int, note: Callable[[str], None]
-) -> list[Row]:
-    """Measure every kernel at every length, forward and forward+backward.
+    shape: Shape,
+    seq_lens: Sequence[int],
+    *,
+    kernels: Sequence[Kernel],
+    repeats: int,
+    peak: float,
+    note: Callable[[str], None],
+) -> Iterator[Row]:
+    """Measure every kernel at every length, forward and forward+backward; each row comes when it is done.
 
     Args:
+        peak: floating-point operations per second of the best square product.
         note: told what is being measured, a line each.
 
     Raises:
@@ -76,19 +104,47 @@ def measure(
     """
     if not seq_lens or min(*seq_lens, repeats) < 1:
         raise UserError("lengths and repeats start at 1", got=f"lengths {list(seq_lens)}, repeats {repeats}")
-    lengths = list(dict.fromkeys(seq_lens))
-    cases = [Case(kernel, way, seq_len, shape) for seq_len in lengths for way in PASSES for kernel in kernels]
-    note(f"measuring the memory of {len(cases)} cases")
-    peaks = dict(zip(cases, memory.peak_bytes(cases), strict=True))
-    rows: list[Row] = []
-    for seq_len in lengths:
-        here = [case for case in cases if case.seq_len == seq_len]
-        possible = any(isinstance(peaks[case], int) for case in here)
+    for seq_len in dict.fromkeys(seq_lens):
+        cases = [Case(kernel, way, seq_len, shape) for way in PASSES for kernel in kernels]
+        note(f"measuring the memory of {len(cases)} cases, length {seq_len}")
+        peaks = dict(zip(cases, memory.peak_bytes(cases), strict=True))
+        possible = any(isinstance(found, int) for found in peaks.values())
         inputs, truth = _inputs_and_truth(shape, seq_len) if possible else (None, None)
-        for case in here:
+        naive: dict[str, float | None] = {}  # seconds by pass
+        for case in cases:
             note(f"timing {case.kernel}, {case.direction}, length {seq_len}")
-            rows.append(_row(case, peaks[case], inputs, truth, repeats))
-    return [replace(row, ratio_to_naive=_ratio(row, rows)) for row in rows]
+            row = _row(case, peaks[case], inputs, truth, repeats)
+            if case.kernel == "naive":
+                naive[case.direction] = row.seconds
+            yield _compared(row, case, naive.get(case.direction), peak)
+
+
+def growth(rows: Sequence[Row]) -> list[Growth]:
+    """Fit the exponents of each kernel and pass that was measured at three lengths or more."""
+    found = []
+    for kernel, direction in dict.fromkeys((row.kernel, row.direction) for row in rows):
+        own = [row for row in rows if (row.kernel, row.direction) == (kernel, direction) and row.seconds is not None]
+        if len(own) >= 3:
+            found.append(Growth(kernel, direction, _exponent(own, "seconds"), _exponent_of_memory(own)))
+    return found
+
+
+def _exponent(rows: Sequence[Row], what: str) -> float:
+    """Return the slope of the least-squares line through the logarithms."""
+    lengths, values = ([getattr(row, name) for row in rows] for name in ("seq_len", what))
+    return float(np.polyfit(np.log(lengths), np.log(values), 1)[0])
+
+
+def _exponent_of_memory(rows: Sequence[Row]) -> float | None:
+    return _exponent(rows, "peak_bytes") if all(row.peak_bytes for row in rows) else None
+
+
+def _compared(row: Row, case: Case, naive: float | None, peak: float) -> Row:
+    if row.seconds is None:
+        return row
+    rate = useful_flops(case) / row.seconds
+    ratio = row.seconds / naive if naive is not None else None
+    return replace(row, ratio_to_naive=ratio, flops_per_second=rate, share_of_peak=rate / peak)
 
 
 def describe(shape: Shape, seq_lens: Sequence[int], repeats: int) -> dict[str, object]:
@@ -101,6 +157,9 @@ def describe(shape: Shape, seq_lens: Sequence[int], repeats: int) -> dict[str, o
         "peak_bytes": memory.method(shape.device),
         "max_error": accuracy.SCOPE,
         "ratio_to_naive": "seconds divided by the seconds of naive in the same pass",
+        "flops_per_second": "of two products forward, six forward+backward; hidden pairs are not counted",
+        "share_of_peak": "flops_per_second divided by product_flops_per_second, that of the best square product",
+        "growth": "fitted exponents p of length^p, for kernels measured at three lengths or more",
     }
 
 
@@ -137,9 +196,3 @@ def _run_here(
         error = None if truth is None else accuracy.max_error(run(), truth)
         timing = time_call(run, repeats=repeats, threads=case.shape.threads)
     return timing, error if error is not None and math.isfinite(error) else None
-
-
-def _ratio(row: Row, rows: Sequence[Row]) -> float | None:
-    same = ((other.seq_len, other.direction, other.kernel, other.seconds) for other in rows)
-    naive = next((took for *what, took in same if what == [row.seq_len, row.direction, "naive"]), None)
-    return row.seconds / naive if row.seconds is not None and naive is not None else None

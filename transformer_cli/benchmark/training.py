@@ -3,8 +3,6 @@
 A step is a function of a window (the batches of one update of the weights) and a learning rate; it returns the loss per
 target token. Who makes the two steps, and from which data, is the command's business. That both train the same model
 is checked first, by their losses: a comparison of different computations would mean nothing.
-
-Legend: n side of a square matrix.
 """
 
 import time
@@ -17,7 +15,6 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_cli.benchmark.timing import time_call
 from transformer_cli.errors import TfmError
 
 if TYPE_CHECKING:
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Largest difference allowed between the losses of the two sides.
 TOLERANCE = 1e-4
-#: Sides of the square float32 products whose best rate stands for the processor.
-PRODUCT_SIZES = (256, 384, 512, 768, 1024, 1536, 2048)
 
 
 @dataclass(frozen=True)
@@ -180,24 +175,9 @@ def step_flops(model: nn.Module, window: "Window") -> int:
     return 3 * int(counter.get_total_flops())
 
 
-def product_rates(device: torch.device, threads: int, sizes: Sequence[int] = PRODUCT_SIZES) -> dict[int, float]:
-    """Return the floating-point operations per second of square float32 products: 2 n³ by the median time."""
-    rates = {}
-    for n in sizes:
-        left, right = torch.ones(n, n, device=device), torch.ones(n, n, device=device)
-        out = torch.empty(n, n, device=device)
-        call = _product(left, right, out)
-        rates[n] = 2 * n**3 / time_call(call, repeats=5, threads=threads).seconds
-    return rates
-
-
 def _median_and_spread(values: Sequence[float]) -> tuple[float, float]:
     lower, median, upper = np.percentile(values, [25, 50, 75])
     return float(median), float(upper - lower)
-
-
-def _product(left: torch.Tensor, right: torch.Tensor, out: torch.Tensor) -> Callable[[], object]:
-    return lambda: torch.mm(left, right, out=out)
 
 
 def _apart(left: float, right: float) -> float:

@@ -2,53 +2,110 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from transformer_cli.benchmark.attention import DTYPES, Kernel, Shape
-from transformer_cli.benchmark.report import BenchReport, Row, describe, measure
+from transformer_cli.benchmark.attention import DTYPES, KERNELS, Kernel, Shape
+from transformer_cli.benchmark.products import product_rates
+from transformer_cli.benchmark.report import BenchReport, Row, describe, growth, measure
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
 
 DEFAULT_LENGTHS = (512, 1024)
+#: Enough for the peak: the best rate is that of large products.
+_PEAK_SIZES = (512, 1024, 2048)
 _PASS = {"forward": "fwd", "forward+backward": "fwd+bwd"}
 
 
-def run_bench(
-    *,
-    seq_lens: Sequence[int] = DEFAULT_LENGTHS,
-    flash: bool = False,
-    heads: int = 8,
-    head_dim: int = 64,
-    batch: int = 1,
-    dtype: str | None = None,
-    causal: bool = False,
-    dropout: float = 0.0,
-    device: str = "auto",
-    repeats: int = 10,
-    note: Callable[[str], None] = lambda _: None,
-) -> BenchReport:
-    """Measure naive attention, torch's default choice (``sdpa``) and, if asked for, its flash kernel alone.
+@dataclass(frozen=True)
+class BenchRequest:
+    """What the command line asked for."""
+
+    seq_lens: Sequence[int] = DEFAULT_LENGTHS
+    kernels: Sequence[Kernel] = ("naive", "sdpa")
+    heads: int = 8
+    head_dim: int = 64
+    batch: int = 1
+    dtype: str | None = None  # None: float32 on a CPU, bfloat16 on a GPU
+    causal: bool = False
+    padding: float = 0.0
+    dropout: float = 0.0
+    device: str = "auto"
+    repeats: int = 10  # measurements at least; each is a block of calls where a call is short
+
+
+def chosen_kernels(named: str | None, flash: bool) -> list[Kernel]:
+    """Return the kernels to measure, naive first: the others are compared with it.
 
     Args:
-        dtype: float32, bfloat16 or float16; None is float32 on a CPU and bfloat16 on a GPU.
-        repeats: measurements at least; each is a block of calls where a call is short.
+        named: names with commas between, or ``all``; None: naive attention and torch's default choice.
+        flash: torch's flash kernel too.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    wanted = list(KERNELS) if named == "all" else [name.strip() for name in (named or "naive,sdpa").split(",")]
+    if unknown := [name for name in wanted if name not in KERNELS]:
+        raise UserError(f"unknown kernel {unknown[0]!r}", expected=f"all, or some of {', '.join(KERNELS)}")
+    wanted += ["flash"] if flash else []
+    return [kernel for kernel in KERNELS if kernel in wanted]
+
+
+def lengths(told: Sequence[str]) -> list[int]:
+    """Return the lengths that were asked for: ``2048``, or ``256..8192``, which is 256, 512, ... up to 8,192.
+
+    Raises:
+        UserError: something else was.
+    """
+    found: list[int] = []
+    for text in told:
+        first, dots, last = text.partition("..")
+        if not (first.isdecimal() and (last.isdecimal() or not dots) and 1 <= int(first) <= int(last or first)):
+            raise UserError(f"no length: {text!r}", expected="--seq-len 2048, or a range such as 256..8192")
+        length = int(first)
+        while length <= int(last or first):
+            found.append(length)
+            length *= 2
+    return found
+
+
+def run_bench(request: BenchRequest, note: Callable[[str], None] = lambda _: None) -> BenchReport:
+    """Measure attention kernels. Ctrl-C ends it early: the report then holds what was finished.
+
+    Args:
+        request: kernels, lengths and the rest.
         note: told what is being measured, a line each.
 
     Raises:
         UserError: a value is out of range, or the device does not exist.
     """
-    runtime = Runtime.resolve(device)
-    name = dtype or ("float32" if runtime.device.type == "cpu" else "bfloat16")
+    runtime = Runtime.resolve(request.device)
+    name = request.dtype or ("float32" if runtime.device.type == "cpu" else "bfloat16")
     if name not in DTYPES:
         raise UserError(f"unknown dtype {name!r}", expected=", ".join(DTYPES))
-    shape = Shape(heads, head_dim, batch, name, causal, dropout, str(runtime.device), runtime.threads)
-    kernels: list[Kernel] = ["naive", "sdpa", *(["flash"] if flash else [])]  # type: ignore[list-item]
-    rows = measure(shape, seq_lens, kernels=kernels, repeats=repeats, note=note)
-    return BenchReport(str(runtime.describe()["device"]), torch.__version__, describe(shape, seq_lens, repeats), rows)
+    sizes = (request.heads, request.head_dim, request.batch)
+    masks = (request.causal, request.dropout, request.padding)
+    shape = Shape(*sizes, name, *masks, str(runtime.device), runtime.threads)
+    note("timing square products")
+    peak = max(product_rates(runtime.device, runtime.threads, _PEAK_SIZES, DTYPES[name], repeats=3).values())
+    settings = {**describe(shape, request.seq_lens, request.repeats), "product_flops_per_second": peak}
+    rows: list[Row] = []
+    interrupted = False
+    try:
+        for row in _measured(request, shape, peak, note):
+            rows.append(row)  # noqa: PERF402 - what came before Ctrl-C is kept
+    except KeyboardInterrupt:
+        interrupted = True
+    device = str(runtime.describe()["device"])
+    return BenchReport(device, torch.__version__, settings, rows, growth(rows), interrupted)
+
+
+def _measured(request: BenchRequest, shape: Shape, peak: float, note: Callable[[str], None]) -> Iterator[Row]:
+    return measure(shape, request.seq_lens, kernels=request.kernels, repeats=request.repeats, peak=peak, note=note)
 
 
 def print_report(report: BenchReport, wants_json: bool) -> None:
@@ -67,7 +124,9 @@ def as_json(report: BenchReport) -> str:
 def render(report: BenchReport, console: Console) -> None:
     """Print the table with all that its figures must be read with."""
     what = report.settings
-    mask = "causal" if what["causal"] else "no mask"
+    hidden = ["causal"] if what["causal"] else []
+    hidden += [f"{what['padding']:.0%} padding"] if what["padding"] else []
+    mask = " and ".join(hidden) or "no mask"
     sizes = f"batch {what['batch']}, {what['heads']} heads of {what['head_dim']}, {what['dtype']}"
     head = [
         f"{report.device}, {what['threads']} threads, torch {report.torch}",
@@ -78,9 +137,9 @@ def render(report: BenchReport, console: Console) -> None:
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))  # 80 columns
     left = ("pass", "kernel")
-    for name in ("length", "pass", "kernel", "time", "spread", "ratio", "memory", "error"):
+    for name in ("length", "pass", "kernel", "time", "spread", "ratio", "peak", "MiB", "error"):
         table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
     for row, after in zip(rows, [*rows[1:], None], strict=True):
         last = after is None or (after.seq_len, after.direction) != (row.seq_len, row.direction)
@@ -99,7 +158,8 @@ def _figures(row: Row) -> list[str]:
         _seconds(row.seconds),
         f"{row.spread / row.seconds:.0%}",
         "-" if row.ratio_to_naive is None else f"{row.ratio_to_naive:.2f}",
-        "-" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:.1f} MiB",
+        "-" if row.share_of_peak is None else f"{row.share_of_peak:.0%}",
+        "-" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:.1f}",
         "-" if row.max_error is None else f"{row.max_error:.0e}",
     ]
 
@@ -114,9 +174,25 @@ def _legend(report: BenchReport) -> Iterator[str]:
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
     yield f"time     median of at least {what['repeats']} measurements after warm-up; spread: their interquartile range"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast"
-    yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash: that kernel or nothing"
-    yield f"memory   peak beyond the inputs ({what['peak_bytes']})"
+    yield f"peak     share of the best square product here, {what['product_flops_per_second'] / 1e9:,.0f} GFLOP/s"
+    yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash and others: that kernel or nothing"
+    yield f"MiB      peak beyond the inputs ({what['peak_bytes']})"
     yield f"error    {what['max_error']}"
-    for row in report.rows:
+    for part in report.growth:
+        grown = "" if part.memory is None else f", memory as n^{part.memory:.2f}"
+        yield f"growth   {part.kernel}, {_PASS[part.direction]}: time as n^{part.time:.2f}{grown}"
+    if report.interrupted:
+        yield "interrupted: the rows above are those that were finished"
+    yield from _refusals(report.rows)
+
+
+def _refusals(rows: Sequence[Row]) -> Iterator[str]:
+    """Say once why a kernel cannot run, with all cases in which it cannot for this reason."""
+    refused: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
         if row.unsupported:
-            yield f"cannot run: {row.kernel}, {_PASS[row.direction]}, length {row.seq_len}: {row.unsupported}"
+            refused.setdefault((row.kernel, row.unsupported), []).append(row)
+    for (kernel, reason), cases in refused.items():
+        ways = " and ".join(dict.fromkeys(_PASS[row.direction] for row in cases))
+        lengths = ", ".join(dict.fromkeys(str(row.seq_len) for row in cases))
+        yield f"cannot run: {kernel}, {ways}, length {lengths}: {reason}"

@@ -14,6 +14,7 @@ from rich.console import Console
 from torch import Tensor
 
 from transformer_cli.benchmark.parts import part, time_by_part
+from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.torch_model import TorchStep, TorchTransformer
 from transformer_cli.benchmark.training import (
     Block,
@@ -21,7 +22,6 @@ from transformer_cli.benchmark.training import (
     StepReport,
     alternate,
     largest_difference,
-    product_rates,
     step_flops,
 )
 from transformer_cli.checkpoint import build_model
