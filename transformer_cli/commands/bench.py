@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from rich import box
@@ -170,7 +171,7 @@ def _seconds(value: float) -> str:
 
 
 def _legend(report: BenchReport) -> Iterator[str]:
-    what = report.settings
+    what: dict[str, Any] = report.settings
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
     yield f"time     median of at least {what['repeats']} measurements after warm-up; spread: their interquartile range"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast"

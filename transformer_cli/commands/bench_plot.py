@@ -47,7 +47,7 @@ def write_plot(report: BenchReport, path: Path) -> None:
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(alpha=0.3)
     lines, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside right", fontsize="small")
+    figure.legend(lines, names, loc="outside right center", fontsize="small")
     what = report.settings
     sizes = f"batch {what['batch']}, {what['heads']} heads of {what['head_dim']}, {what['dtype']}"
     figure.suptitle(f"attention: {sizes}\n{report.device}")
