@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -152,6 +153,26 @@ def test_other_settings_are_refused_by_name(tmp_path):
     with pytest.raises(RunError) as caught:
         small_trainer(tmp_path / "run", other).resume()
     assert caught.value.got == "other values for model.d_ff, train.lr"
+
+
+def test_an_edited_config_yaml_changes_no_training(tmp_path):
+    run = small_trainer(tmp_path / "run", small_config(max_steps=4)).train().run
+    text = (run / "config.yaml").read_text()
+    assert "lr: 0.01" in text
+    (run / "config.yaml").write_text(text.replace("lr: 0.01", "lr: 0.3").replace("max_steps: 4", "max_steps: 6"))
+    edited = RunFolder.open(run).config
+    assert (edited.train.lr, edited.train.max_steps) == (0.3, 6)
+    with pytest.raises(RunError, match=r"other values for train\.lr\n"):  # a limit may be changed, even by hand
+        small_trainer(run, edited).resume()
+
+
+def test_a_run_whose_checkpoints_were_deleted_is_not_started_over(tmp_path):
+    run = small_trainer(tmp_path / "run", small_config(max_steps=4)).train().run
+    shutil.rmtree(run / "checkpoints")
+    weights = (run / "model.safetensors").read_bytes()
+    with pytest.raises(RunError, match=r"checkpoints are gone, at step 4[\s\S]*init_from"):
+        small_trainer(run, small_config(max_steps=6)).resume()
+    assert (run / "model.safetensors").read_bytes() == weights
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_over(calm, tmp_path):

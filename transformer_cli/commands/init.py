@@ -1,6 +1,7 @@
 """``tfm init``: a commented recipe for the user's own two text files."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -38,20 +39,27 @@ def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None,
     )
     with output_file(output) as file:
         file.write(_commented(config, pairs))
-    return f"wrote {output} for {pairs} pairs; next: tfm train --config {output} --dry-run, then without --dry-run"
+    command = f"tfm train --config {shlex.quote(str(output))}"
+    return f"wrote {output} for {pairs} pairs; next: {command} --dry-run, then without --dry-run"
 
 
 def _count_pairs(src: str, tgt: str) -> int:
     from transformer_cli.data.lines import read_lines
 
-    counts = [len(read_lines(Path(file))) for file in (src, tgt)]
+    if Path(src).exists() and Path(tgt).exists() and Path(src).samefile(tgt):
+        raise DataError("source and target are the same file", got=src)
+    texts = [read_lines(Path(file)) for file in (src, tgt)]
+    counts = [len(lines) for lines in texts]
     if counts[0] != counts[1]:
         raise DataError(
             "the two files have different numbers of lines",
             got=f"{src}: {counts[0]}, {tgt}: {counts[1]}",
             hint="line n of one file must be the translation of line n of the other",
         )
-    return counts[0]
+    pairs = sum(1 for pair in zip(*texts, strict=True) if all(side.strip() for side in pair))
+    if not pairs:
+        raise DataError("there is no pair with text on both sides", got=f"{src}: {counts[0]} lines")
+    return pairs
 
 
 def _language(file: str, option: str) -> str:

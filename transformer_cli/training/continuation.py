@@ -5,6 +5,7 @@ another order and the last bits differ; that is said.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.snapshot import CheckpointState
@@ -12,6 +13,8 @@ from transformer_cli.config import RESUMABLE, Config
 from transformer_cli.errors import RunError
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.data_order import batches_per_step
+
+Settings = dict[str, dict[str, Any]]  # section -> key -> value
 
 #: What the last bits of a result depend on.
 _SAME = ("device", "amp", "threads", "world_size", "torch")
@@ -24,12 +27,14 @@ def last_state(run: RunFolder, note: Callable[[str], None]) -> CheckpointState |
         ``None`` if the run was stopped before its first checkpoint: it starts over.
 
     Raises:
-        RunError: there are checkpoints, but all are damaged.
+        RunError: all checkpoints are damaged, or they are gone though there were some.
     """
     run.clean()
     state = run.newest_intact(note)
-    if state is None and run.steps():
-        raise RunError("all checkpoints are damaged", where=str(run.path), hint="start a new run")
+    if state is None and (run.steps() or run.info.get("step", 0)):
+        what = "all checkpoints are damaged" if run.steps() else f"its checkpoints are gone, at step {run.info['step']}"
+        hint = "a new run with -s train.init_from=RUN goes on from the weights that it has found"
+        raise RunError(what, where=str(run.path), hint=hint)
     if state is None and run.config.train.init_from is not None:
         hint = "start it again with --overwrite"
         raise RunError("was stopped before train.init_from's weights were stored", where=str(run.path), hint=hint)
@@ -39,11 +44,26 @@ def last_state(run: RunFolder, note: Callable[[str], None]) -> CheckpointState |
     return state
 
 
-def differing_keys(new: Config, old: Config) -> list[str]:
-    """Return the dotted names of the keys whose values differ."""
-    mine, theirs = new.model_dump(), old.model_dump()
+def conditions(config: Config, runtime: Runtime, teachers_sha256: Sequence[str]) -> dict[str, object]:
+    """Return what ``run.json`` keeps of a run under way, for its continuation to be compared with.
+
+    The settings are kept here too, because ``config.yaml`` is edited by hand.
+    """
+    return {
+        "batches_per_step": batches_per_step(config.train, runtime.world_size),
+        "teachers_sha256": list(teachers_sha256),
+        "settings": config.model_dump(mode="json"),
+        "runtime": runtime.describe(),
+    }
+
+
+def differing_keys(new: Settings, old: Settings) -> list[str]:
+    """Return the dotted names of the keys whose values differ; a key that only one of them knows does not."""
     return [
-        f"{section}.{key}" for section in mine for key in mine[section] if mine[section][key] != theirs[section][key]
+        f"{section}.{key}"
+        for section in new
+        for key, value in new[section].items()
+        if key in old.get(section, {}) and value != old[section][key]
     ]
 
 
@@ -56,7 +76,9 @@ def refuse_changes(run: RunFolder, config: Config, world_size: int) -> None:
         RunError: names the others.
     """
     _refuse_other_steps(run, config, world_size)
-    changed = [key for key in differing_keys(config, run.config) if key not in RESUMABLE | {"train.accumulate"}]
+    began = run.info.get("settings") or run.config.model_dump(mode="json")
+    differing = differing_keys(config.model_dump(mode="json"), began)
+    changed = [key for key in differing if key not in RESUMABLE | {"train.accumulate"}]
     if changed:
         raise RunError(
             "a continued run keeps its settings",

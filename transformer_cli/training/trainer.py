@@ -257,9 +257,8 @@ class Trainer:
         if self.settings.amp == "auto" and self.runtime.amp_dtype is None:
             self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
         self.run.forget_average()
-        batches = batches_per_step(self.settings, self.runtime.world_size)
-        known = {"average": None, "batches_per_step": batches, "teachers_sha256": self._updater.teachers_sha256}
-        self.run.update_info({"status": "training", "total_steps": total, "runtime": self.runtime.describe(), **known})
+        conditions = continuation.conditions(self.config, self.runtime, self._updater.teachers_sha256)
+        self.run.update_info({"status": "training", "total_steps": total, "average": None, **conditions})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
         is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None
