@@ -3,7 +3,6 @@
 The file is written in one pass over the input, whose length does not matter, and appears only when it is complete.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
@@ -95,7 +95,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
 
 def as_json(report: AugmentReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(asdict(report), ensure_ascii=False, indent=1)
+    return json_text(asdict(report), indent=1)
 
 
 def _check(request: AugmentRequest) -> None:

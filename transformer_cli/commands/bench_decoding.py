@@ -1,6 +1,5 @@
 """``tfm bench --decode``: how fast a run translates, alone or beside CTranslate2 with the same weights."""
 
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from transformer_cli.checkpoint import load_model, open_model
 from transformer_cli.commands.bench_decoding_sides import Side, Tuning, best_tuning, first_tuning
 from transformer_cli.commands.eval_text import read_file
 from transformer_cli.commands.export import positions_of
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
@@ -122,7 +122,7 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
 def print_report(report: DecodingReport, wants_json: bool) -> None:
     """Print the report on stdout, for a reader or as one JSON document."""
     if wants_json:
-        print(json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False))
+        print(json_text(report.document(), indent=1))
         return
     console = Console()
     what = report.settings

@@ -4,7 +4,6 @@ Here the two sides are put together from a recipe; how they are measured is in `
 """
 
 import copy
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +24,7 @@ from transformer_cli.benchmark.training import (
     step_flops,
 )
 from transformer_cli.checkpoint import build_model
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.config import Config, TrainConfig
 from transformer_cli.data.batching import Batch, collate
 from transformer_cli.errors import UserError
@@ -146,7 +146,7 @@ def print_report(report: StepReport, wants_json: bool) -> None:
 
 def as_json(report: StepReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False)
+    return json_text(report.document(), indent=1)
 
 
 def render(report: StepReport, console: Console) -> None:

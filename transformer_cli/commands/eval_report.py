@@ -1,11 +1,11 @@
 """What ``tfm eval`` found, and how it is shown: lines for a reader, or one JSON document."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.evaluation import Bucket, Calibration, Comparison, Line, Score
 
 
@@ -56,7 +56,7 @@ def print_report(report: EvalReport, wants_json: bool) -> None:
 def as_json(report: EvalReport) -> str:
     """Return sacreBLEU's JSON: an object for one metric, a list for several; our own facts are added to each object."""
     documents = [_document(report, index) for index in range(len(report.scores))]
-    return json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=1)
+    return json_text(documents[0] if len(documents) == 1 else documents, indent=1)
 
 
 def render(report: EvalReport, console: Console) -> None:

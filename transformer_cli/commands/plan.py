@@ -1,8 +1,8 @@
 """``tfm train --dry-run``: everything about a training except the training."""
 
-import json
 from dataclasses import asdict, dataclass
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import note_on_stderr
 from transformer_cli.commands.tables import data_table, parameters_table
 from transformer_cli.commands.train import TrainRequest, requested_config
@@ -39,7 +39,7 @@ def plan_training(request: TrainRequest) -> Plan:
 def print_plan(plan: Plan, as_json: bool) -> None:
     """Print configuration, data counts, parameters and the estimate."""
     if as_json:
-        print(json.dumps(_document(plan), ensure_ascii=False, indent=1))
+        print(json_text(_document(plan), indent=1))
         return
     cost = plan.estimate
     print(to_yaml(plan.experiment.config))

@@ -1,6 +1,5 @@
 """``tfm score``: how probable given translations are to a model, one line of result for each pair of lines."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.commands.boundary import quiet_if_reader_left
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import LineNotes, note_on_stderr
 from transformer_cli.commands.output_file import output_file, refuse_replacing
@@ -104,7 +104,7 @@ def _jsonl(scored: ScoredPair, number: int) -> str:
         "token_logprobs": scored.log_probs[:-1],
         "end_logprobs": scored.log_probs[-1:],
     }
-    return json.dumps(document, ensure_ascii=False) + "\n"
+    return json_text(document) + "\n"
 
 
 @contextmanager

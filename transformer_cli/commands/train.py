@@ -1,6 +1,5 @@
 """``tfm train``: from a recipe to a run folder, or from a run folder to a longer run."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from rich.console import Console
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.provenance import origin
 from transformer_cli.commands.run_choice import newest_started_run
@@ -66,7 +66,7 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     if RankPlace.from_environment().rank > 0:
         return
     if as_json:
-        print(json.dumps(asdict(report) | {"run": str(report.run)}, ensure_ascii=False))
+        print(json_text(asdict(report) | {"run": str(report.run)}))
         return
     print(f"{report.ended}: {report.steps:,} steps, {report.epochs:.1f} epochs, {report.seconds:,.0f} s")
     if report.best is not None:

@@ -1,6 +1,5 @@
 """``tfm translate``: a filter. One line in, one line out, in order, whatever stands in the line."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -14,6 +13,7 @@ from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.confidence_file import fitting_confidence, short_sha256, with_confidence
 from transformer_cli.commands.engine_choice import with_chosen_engine
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
@@ -232,7 +232,7 @@ def _write_all(
     if request.output_format == "json":
         documents = [document(translation, number, line.fields) for number, line, translation in answers]
         whole = {"decode": asdict(settings), "translations": documents}
-        sink.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+        sink.write(json_text(whole, indent=1) + "\n")
         return
     render = RENDER[request.output_format]
     for number, line, translation in answers:

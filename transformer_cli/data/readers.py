@@ -5,16 +5,15 @@ splitting (``corpus.py``).
 """
 
 import glob
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from transformer_cli.config import DataConfig, Source
 from transformer_cli.data.hub import read_hub
 from transformer_cli.data.pairs import ParallelText, Policy
-from transformer_cli.data.records import record_text
+from transformer_cli.data.records import parse_record, record_text
 from transformer_cli.errors import DataError
 
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -111,18 +110,6 @@ def _read_jsonl(files: Sequence[Path], fields: tuple[str, str], policy: Policy) 
             pairs.src.append(src)
             pairs.tgt.append(tgt)
     return pairs
-
-
-def parse_record(line: str, where: str) -> Any:
-    """Return the JSON value of a line.
-
-    Raises:
-        DataError: it is none.
-    """
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError("is not a JSON object", where=where, got=error) from None
 
 
 def files_of(patterns: str | list[str]) -> list[Path]:

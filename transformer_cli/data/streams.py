@@ -10,8 +10,8 @@ from pathlib import Path
 from transformer_cli.config import DataConfig, Source
 from transformer_cli.data.lines import iter_lines, open_input
 from transformer_cli.data.pairs import Strict
-from transformer_cli.data.readers import files_of, parse_record, refuse_other_counts
-from transformer_cli.data.records import record_text
+from transformer_cli.data.readers import files_of, refuse_other_counts
+from transformer_cli.data.records import parse_record, record_text
 from transformer_cli.errors import DataError
 
 
