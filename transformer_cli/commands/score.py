@@ -70,7 +70,7 @@ def _checked(pairs: Iterator[tuple[str, str]], request: ScoreRequest, scorer: Sc
             scorer.check(*pair)
         except UserError as error:
             where = f"{request.src}, {request.tgt}: line {number}"
-            raise DataError(error.what, where=where, got=error.got, expected=error.expected) from None
+            raise DataError.at(where, error) from None
         yield pair
 
 

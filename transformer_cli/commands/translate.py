@@ -147,9 +147,7 @@ def _prefixed(
             translator.wishes.prefix_ids(line.prefix, phrases)
         except UserError as error:
             place = "the standard input" if request.input_path in (None, "-") else request.input_path
-            raise DataError(
-                error.what, where=f"{place}:{number}", got=error.got, expected=error.expected, hint=error.hint
-            ) from None
+            raise DataError.at(f"{place}:{number}", error) from None
         yield line
 
 

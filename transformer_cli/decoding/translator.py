@@ -24,7 +24,7 @@ from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.source import Source
+from transformer_cli.decoding.source import Source, first_alike
 from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Translation
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.export.folder import ExportFolder
@@ -224,7 +224,7 @@ class Translator:
             for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
             for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
-        found = iter(self._decoder.search(sentences, settings))
+        found = iter(self._search(sentences, settings))
         chosen = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
         translations = [
             Translation(line, [self._hypothesis(*one) for one in of_line], len(parts))
@@ -234,6 +234,16 @@ class Translator:
             alignments = self._aligner.align(lines, pieces, chosen, settings)
             translations = [_with_alignments(*both) for both in zip(translations, alignments, strict=True)]
         return translations
+
+    def _search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
+        """Search each sentence that is unlike all before it: what becomes of it depends on nothing but itself."""
+        if settings.sampling:  # but samples depend on the line
+            return self._decoder.search(sentences, settings)
+        first = first_alike(sentences)
+        unlike = sorted(set(first))
+        found = self._decoder.search([sentences[number] for number in unlike], settings)
+        of_first = dict(zip(unlike, found, strict=True))
+        return [of_first[number] for number in first]
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
