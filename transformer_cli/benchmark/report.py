@@ -26,6 +26,7 @@ from transformer_cli.benchmark.attention import (
 )
 from transformer_cli.benchmark.timing import Timing, time_call
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def measure(
         raise UserError("lengths and repeats start at 1", got=f"lengths {list(seq_lens)}, repeats {repeats}")
     lengths = list(dict.fromkeys(seq_lens))
     cases = [Case(kernel, way, seq_len, shape) for seq_len in lengths for way in PASSES for kernel in kernels]
-    note(f"measuring the memory of {len(cases)} cases")
+    note(f"measuring the memory of {counted(len(cases), 'case')}")
     peaks = dict(zip(cases, memory.peak_bytes(cases), strict=True))
     rows: list[Row] = []
     for seq_len in lengths:

@@ -19,6 +19,7 @@ from transformer_cli.commands.synthetic_pairs import TAG, Line, PairMaker
 from transformer_cli.data.corpus import drop_table
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError, UserError
+from transformer_cli.wording import counted
 
 _TOLD_EVERY = 10.0  # seconds between two notes of progress
 
@@ -159,7 +160,9 @@ def _alone(path: str) -> Iterator[Line]:
 def _aligned(src: str, tgt: str) -> Iterator[Line]:
     for number, (ours, theirs) in enumerate(zip_longest(_marked(src), _marked(tgt))):
         if ours is None or theirs is None:
-            raise _other_counts(f"{src if ours is None else tgt} ends after {number} lines, the other goes on")
+            raise _other_counts(
+                f"{src if ours is None else tgt} ends after {counted(number, 'line')}, the other goes on"
+            )
         yield Line(ours[0], theirs[0], ours[1] or theirs[1])
 
 
@@ -189,14 +192,14 @@ def _other_counts(got: str) -> DataError:
 def _told(maker: PairMaker, windows: Iterable[list[Line]], total: int | None, note: Note) -> Iterator[tuple[str, str]]:
     """Yield the pairs of all windows, and tell from time to time how far it is."""
     began = told = time.monotonic()
-    of_total = "" if total is None else f" of {total:,}"
     for window in windows:
         yield from maker.pairs(window)
         now = time.monotonic()
         if now - told >= _TOLD_EVERY:
             told = now
             speed = f"{maker.read / (now - began):,.0f} lines/s"
-            note(f"{maker.read:,}{of_total} lines read, {maker.written:,} pairs written, {speed}")
+            read = counted(maker.read, "line") if total is None else f"{maker.read:,} of {counted(total, 'line')}"
+            note(f"{read} read, {counted(maker.written, 'pair')} written, {speed}")
 
 
 def _one_cell(text: str) -> str:
@@ -224,6 +227,6 @@ def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, s
 
 def _summarise(report: AugmentReport, note: Note) -> None:
     note(drop_table(report.lines, report.dropped))
-    pairs = f"{report.pairs:,} pairs {'-'.join(report.languages)}"
+    pairs = f"{counted(report.pairs, 'pair')} {'-'.join(report.languages)}"
     note(f"{report.output}: {pairs}, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s")
     note(f"to train with them: data.train: {{tsv: [real.tsv, {report.output}]}}, and a data.dev of real pairs")

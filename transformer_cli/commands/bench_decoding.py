@@ -26,6 +26,7 @@ from transformer_cli.export.extra import Quantization
 from transformer_cli.export.folder import weights_sha256
 from transformer_cli.export.writing import Exported
 from transformer_cli.runtime import Runtime, available_cores
+from transformer_cli.wording import counted
 
 _TRIED_LINES = 300  # to find the best tuning
 #: What CTranslate2 does and cannot do otherwise.
@@ -127,7 +128,8 @@ def print_report(report: DecodingReport, wants_json: bool) -> None:
     console = Console()
     what = report.settings
     console.print(
-        f"{report.device}, torch {torch.__version__}; {what['lines']} lines, {what['repeats']} rounds in turn"
+        f"{report.device}, torch {torch.__version__}; "
+        f"{counted(what['lines'], 'line')}, {counted(what['repeats'], 'round')} in turn"
     )
     for name, found in report.searches.items():
         console.print(_table(name, found))

@@ -35,6 +35,7 @@ from transformer_cli.runtime import Runtime, seed_stream, stream_seed
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.optimizer import build_optimizers
 from transformer_cli.training.update import Updater
+from transformer_cli.wording import counted
 
 Window = list[Batch]
 
@@ -126,7 +127,7 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
     note(f"comparing the losses of {CHECKED_STEPS} steps without dropout")
     difference = _check(experiment, windows[:CHECKED_STEPS], runtime)
     ours, theirs = _sides(experiment.model, config, runtime)
-    note(f"timing {request.repeats} blocks of {request.steps} steps of each side")
+    note(f"timing {counted(request.repeats, 'block')} of {counted(request.steps, 'step')} of each side")
     speeds = Speeds.of(_blocks(ours, theirs, windows, request, runtime))
     note("timing square products")
     rates = product_rates(runtime.device, runtime.threads)
@@ -154,7 +155,7 @@ def render(report: StepReport, console: Console) -> None:
     what, speeds = report.settings, report.speeds
     best = max(report.product_rates, key=lambda size: report.product_rates[size])
     lines = [
-        f"{report.device}, {what['threads']} threads, torch {report.torch}",
+        f"{report.device}, {counted(what['threads'], 'thread')}, torch {report.torch}",
         f"{what['recipe']}: {what['model']}, {what['batch_tokens']} tokens x {what['accumulate']}, amp {what['amp']}\n",
         f"speed       {speeds.tokens_per_second:,.0f} target tokens/s (spread {speeds.tokens_per_second_spread:,.0f})",
         f"torch.nn    {speeds.tokens_per_second_torch_nn:,.0f} target tokens/s",

@@ -32,6 +32,7 @@ from transformer_cli.evaluation import (
     score,
     worst_lines,
 )
+from transformer_cli.wording import counted
 
 __all__ = ["EvalReport", "EvalRequest", "as_json", "print_report", "render", "run_eval"]
 
@@ -170,7 +171,7 @@ class _Task:
         assert sources is not None, "a request to translate has sources"
         translator = Translator.from_run(run, device=request.device, to=request.to)
         settings = DecodeSettings.from_config(translator.config.decode).but(request.search)
-        self.note(f"translating {len(sources)} lines with {run} ({settings.describe()})")
+        self.note(f"translating {counted(len(sources), 'line')} with {run} ({settings.describe()})")
         start, events, found = time.perf_counter(), LineNotes(), []
         for number, translation in enumerate(translator.stream(sources, settings), start=1):
             found.append(translation)

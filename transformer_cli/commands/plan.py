@@ -11,6 +11,7 @@ from transformer_cli.model.transformer import parameter_table
 from transformer_cli.recipe import to_yaml
 from transformer_cli.runtime import RankPlace, Runtime
 from transformer_cli.training.estimate import Estimate, estimate
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     print(to_yaml(plan.experiment.config))
     print("\n".join(data_table(plan.experiment)), end="\n\n")
     print("\n".join(parameters_table(plan.experiment.model)), end="\n\n")
-    print(f"{cost.steps:,} steps of {cost.seconds_per_step:.2f} s, {cost.epochs:.1f} epochs")
+    print(f"{counted(cost.steps, 'step')} of {cost.seconds_per_step:.2f} s, {cost.epochs:.1f} epochs")
     print(f"about {cost.minutes:.1f} minutes on {plan.runtime.describe()['device']}, validation not counted")
 
 

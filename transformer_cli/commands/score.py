@@ -17,6 +17,7 @@ from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.decoding.scorer import ScoredPair, Scorer
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import DataError, UserError
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _aligned(src: str, tgt: str, events: LineNotes) -> Iterator[tuple[str, str]]
         if ours is None or theirs is None:
             raise DataError(
                 "the two files have different numbers of lines",
-                got=f"{src if ours is None else tgt} ends after {number:,} lines, the other goes on",
+                got=f"{src if ours is None else tgt} ends after {counted(number, 'line')}, the other goes on",
                 hint="line n of one file must be the translation of line n of the other",
             )
         yield ours, theirs

@@ -15,6 +15,7 @@ from transformer_cli.data.hub import read_hub
 from transformer_cli.data.pairs import ParallelText, Policy
 from transformer_cli.data.records import parse_record, record_text
 from transformer_cli.errors import DataError
+from transformer_cli.wording import counted
 
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
@@ -68,7 +69,7 @@ def _wrong_columns(file: Path, rows: list[list[str]], needed: int) -> NoReturn:
     raise DataError(
         "has the wrong number of columns",
         where=f"{file}:{line}",
-        got=f"{len(rows[line - 1])} column(s)",
+        got=counted(len(rows[line - 1]), "column"),
         expected=f"at least {needed}" if width < needed else f"{width}, as in line 1",
     )
 
@@ -81,7 +82,7 @@ def _read_text(src_files: Sequence[Path], tgt_files: Sequence[Path], policy: Pol
         if len(src_lines) != len(tgt_lines):
             raise DataError(
                 "source and target have different numbers of lines",
-                got=f"{src_file}: {len(src_lines)} lines, {tgt_file}: {len(tgt_lines)} lines",
+                got=f"{src_file}: {counted(len(src_lines), 'line')}, {tgt_file}: {counted(len(tgt_lines), 'line')}",
                 expected="line i of one file translates line i of the other",
             )
         pairs.src.extend(src_lines)

@@ -13,6 +13,7 @@ from transformer_cli.data.pairs import Strict
 from transformer_cli.data.readers import files_of, refuse_other_counts
 from transformer_cli.data.records import parse_record, record_text
 from transformer_cli.errors import DataError
+from transformer_cli.wording import counted
 
 
 def source_files(source: Source) -> list[Path]:
@@ -63,9 +64,10 @@ def _text_pairs(src_files: Sequence[Path], tgt_files: Sequence[Path]) -> Iterato
         for number, (src, tgt) in enumerate(pairs):
             if src is None or tgt is None:
                 longer, shorter = (tgt_file, src_file) if src is None else (src_file, tgt_file)
+                more = number + 1 + sum(1 for _ in pairs)
                 raise DataError(
                     "source and target have different numbers of lines",
-                    got=f"{shorter}: {number} lines, {longer}: {number + 1 + sum(1 for _ in pairs)} lines",
+                    got=f"{shorter}: {counted(number, 'line')}, {longer}: {counted(more, 'line')}",
                     expected="line i of one file translates line i of the other",
                 )
             yield src, tgt
@@ -80,7 +82,7 @@ def _tsv_pairs(file: Path, columns: tuple[int, int]) -> Iterator[tuple[str, str]
             raise DataError(
                 "has the wrong number of columns",
                 where=f"{file}:{number}",
-                got=f"{len(row)} column(s)",
+                got=counted(len(row), "column"),
                 expected=f"at least {needed}" if width < needed else f"{width}, as in line 1",
             )
         yield row[columns[0]], row[columns[1]]

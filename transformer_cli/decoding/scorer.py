@@ -13,6 +13,7 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
+from transformer_cli.wording import counted
 
 #: Tokens of a side, with ``</s>``. All look at all, so twice as many cost four times as much: a stray line of 100,000
 #: characters would stop everything behind it for ten minutes, and say nothing of a model that saw sentences.
@@ -106,7 +107,7 @@ class Scorer:
                     end = "the model's learned positions" if positions < LONGEST else "what is scored as a whole"
                     raise UserError(
                         f"the {side} is longer than {end}",
-                        got=f"{len(ids):,} tokens, </s> counted",
+                        got=f"{counted(len(ids), 'token')}, </s> counted",
                         expected=f"at most {limit:,}",
                         hint="cut the line where sentences end, on both sides",
                     )

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from transformer_cli.config import DecodeConfig
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 WIDEST = 1000  # beam
 _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone would cut "Yes." short
@@ -129,7 +130,7 @@ class DecodeSettings:
         """Return how a translation is chosen."""
         if not self.sampling:
             return [f"beam {self.beam_size}", *["early stopping"] * self.early_stopping]
-        parts = [f"{self.beam_size} samples", f"temperature {self.temperature:g}", f"seed {self.seed}"]
+        parts = [counted(self.beam_size, "sample"), f"temperature {self.temperature:g}", f"seed {self.seed}"]
         parts += [f"top-k {self.top_k}"] * bool(self.top_k) + [f"top-p {self.top_p:g}"] * (self.top_p < 1)
         return [*parts, *["minimum Bayes risk by chrF"] * self.mbr]
 

@@ -17,6 +17,7 @@ from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.phrases import ANYTHING, Glossary, Phrases
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 #: Behind one of these a phrase is cut into pieces as inside of a line, where a language sets no spaces.
 _BEFORE = "，。、的x1"
@@ -86,7 +87,7 @@ class Wishes:
 
     def _refuse_long(self, ids: Sequence[int], what: str) -> None:
         if len(ids) > self._limit:
-            raise UserError(what, got=f"{len(ids)} tokens", expected=f"at most {self._limit}")
+            raise UserError(what, got=counted(len(ids), "token"), expected=f"at most {self._limit}")
 
     def _refuse_unspelled(self, text: str, ids: Sequence[int]) -> None:
         """Refuse what the tokenizer normalises, or lacks a character of."""

@@ -26,6 +26,7 @@ from transformer_cli.training.objective import Objective
 from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.replicas import Replicas
 from transformer_cli.training.teachers import load_teachers, weights_sha256
+from transformer_cli.wording import counted
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -154,7 +155,7 @@ def _memory_explained(batch: Batch, config: TrainConfig) -> Iterator[None]:
             raise
         (rows, src), tgt = batch.src.shape, batch.tgt_in.shape[1]
         raise TrainingFailed(
-            f"out of memory with a batch of {rows} rows, {src} source and {tgt} target tokens each",
+            f"out of memory with a batch of {counted(rows, 'row')}, each of {src} source and {tgt} target tokens",
             hint=f"lower train.batch_tokens (now {config.batch_tokens}); raising train.accumulate "
             f"(now {config.accumulate}) by the same factor keeps the size of a step",
         ) from error
