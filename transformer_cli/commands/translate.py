@@ -71,7 +71,7 @@ def run_translate(request: TranslateRequest) -> None:
 
             found = _answers(translate, sink, batches, done)
             answers = with_confidence(found, confidence, lambda line: line.prefix is None)
-            _write_all(request, settings, sink, _watched(answers, done, phrases, events))
+            _write_all(request, settings, sink, _watched(answers, done, settings, phrases, events))
     finally:
         events.tell(note)
 
@@ -100,10 +100,12 @@ def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Transla
 
 
 def _phrases(request: TranslateRequest, translator: Translator) -> Phrases:
-    glossary = None if request.glossary is None else translator.wishes.glossary(read_glossary(request.glossary))
-    return Phrases(
-        glossary, None if request.forbid is None else translator.wishes.forbid(read_forbidden(request.forbid))
-    )
+    wishes = translator.wishes
+    free = Phrases(None, None if request.forbid is None else wishes.forbid(read_forbidden(request.forbid)))
+    if request.glossary is None:
+        return free
+    terms = read_glossary(request.glossary, lambda translation: wishes.check_translation(translation, free))
+    return replace(free, glossary=wishes.glossary(terms))
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
@@ -204,7 +206,7 @@ def _answers(
 
 
 def _watched(
-    answers: Iterable[Answer], done: int, phrases: Phrases, events: LineNotes
+    answers: Iterable[Answer], done: int, settings: DecodeSettings, phrases: Phrases, events: LineNotes
 ) -> Iterator[tuple[int, InputLine, Translation]]:
     """Yield the answers with the number of their line, from 0, and note what its user should know."""
     for number, (line, translation) in enumerate(answers, start=done):
@@ -214,6 +216,8 @@ def _watched(
             events.add("could not be translated: no word had a probability, or none was allowed", number + 1)
         if translation.capped:
             events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
+        if len(translation.hypotheses[0].tokens) < settings.min_length * translation.pieces and not translation.failed:
+            events.add("ended by the length limit before the least length (--min-length)", number + 1)
         if phrases.missing(line.text, translation.text):
             events.add("without the translation of a term (--glossary)", number + 1)
         if phrases.said(translation.text):

@@ -9,6 +9,7 @@ from transformer_cli.errors import UserError
 from transformer_cli.wording import counted
 
 WIDEST = 1000  # beam
+LARGEST = 2**63 - 1  # whole number that a tensor holds
 _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone would cut "Yes." short
 
 
@@ -66,11 +67,9 @@ class DecodeSettings:
         for name in ("beam_size", "n_best"):
             self._check(name, 1 <= getattr(self, name) <= WIDEST, f"a whole number from 1 to {WIDEST}")
         for name in ("batch_size", "batch_tokens"):
-            self._check(name, getattr(self, name) >= 1, "a whole number from 1")
-        for name in ("min_length", "no_repeat_ngram"):
-            self._check(name, getattr(self, name) >= 0, "a whole number from 0")
-        for name in ("top_k", "seed"):
-            self._check(name, 0 <= getattr(self, name) < 2**63, "a whole number from 0")
+            self._check(name, 1 <= getattr(self, name) <= LARGEST, f"a whole number from 1 to {LARGEST}")
+        for name in ("min_length", "no_repeat_ngram", "top_k", "seed"):
+            self._check(name, 0 <= getattr(self, name) <= LARGEST, f"a whole number from 0 to {LARGEST}")
         self._check("temperature", 0.01 <= self.temperature <= 100, "a number from 0.01 to 100")
         self._check("top_p", 0 < self.top_p <= 1, "a number above 0, at most 1")
         self._check("length_penalty", 0 <= self.length_penalty <= 100, "a number from 0 to 100")
@@ -136,4 +135,5 @@ class DecodeSettings:
 
     def _check(self, name: str, fits: bool, expected: str) -> None:
         if not fits:
-            raise UserError(f"{name} is not valid", got=getattr(self, name), expected=expected)
+            called = "the number of samples" if name == "beam_size" and self.sampling else name
+            raise UserError(f"{called} is not valid", got=getattr(self, name), expected=expected)

@@ -68,6 +68,20 @@ class Wishes:
         """
         return Glossary(terms, {text: self._phrase_ids(text) for text in terms.values()}, self._src_lang)
 
+    def check_translation(self, phrase: str, phrases: Phrases = ANYTHING) -> None:
+        """Refuse what no translation can hold.
+
+        Args:
+            phrase: the translation of a term.
+            phrases: what must not be said.
+
+        Raises:
+            UserError: it is too long, cannot be spelled, or must not be said.
+        """
+        self._phrase_ids(phrase)
+        if said := phrases.said(phrase):
+            raise UserError("the glossary wants what is forbidden", got=f"{phrase!r} holds {said[0]!r}")
+
     def forbid(self, phrases: Sequence[str]) -> ForbiddenPhrases:
         """Prepare phrases that must not be said; done once, it serves every line."""
         return ForbiddenPhrases(phrases, self._surfaces)
