@@ -1,5 +1,6 @@
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,24 @@ def test_what_is_alike_is_searched_once(small: Translator, monkeypatch: pytest.M
     drawn = small.translate_window(lines[:3], DecodeSettings(beam_size=1, sampling=True))
     assert asked == [4, 3, 3]  # a line without a space: its beginning, its end, and all between that is alike
     assert drawn[0].text != drawn[2].text
+
+
+def test_samples_of_an_over_long_line_are_joined_by_draw_and_ordered_afterwards(
+    small: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [tokenizer().encode_tgt([word])[0] for word in ("hund", "katze", "baum", "see")]
+    first = [Finished(-score, ids[draw], False, [], draw) for draw, score in enumerate([3.0, 1.0, 2.0])]
+    last = [Finished(-score, ids[3 - draw], False, [], draw) for draw, score in enumerate([1.0, 9.0, 1.0])]
+    pieces = [sorted(piece, key=lambda sample: -sample.score) for piece in (first, last)]
+    monkeypatch.setattr(BatchDecoder, "search", lambda self, asked, settings: pieces[: len(asked)])
+    drawn = DecodeSettings(beam_size=3, n_best=3, sampling=True)
+    (found,) = small.translate_window(["hund " * 60], drawn)
+    assert found.pieces == 2
+    assert [(h.text, h.score) for h in found.hypotheses] == [("baum katze", -1.5), ("hund see", -2), ("katze baum", -5)]
+    del pieces[1][1]  # a draw that ended with nothing
+    assert [h.score for h in small.translate_window(["hund " * 60], drawn)[0].hypotheses] == [-2, -5, -math.inf]
+    pieces = [[], []]
+    assert small.translate_window(["hund " * 60], drawn)[0].failed
 
 
 def test_no_lines(small: Translator) -> None:

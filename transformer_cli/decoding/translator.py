@@ -19,6 +19,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
+from transformer_cli.decoding.joining import by_draw, by_rank
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
@@ -271,11 +272,8 @@ class Translator:
             from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
 
             pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
-        nothing = Finished(-float("inf"), [], capped=False)
-        found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
         chosen: list[Text] = []
-        for rank in range(max(map(len, found))):
-            parts = [piece[min(rank, len(piece) - 1)] for piece in found]
+        for parts in by_draw(pieces) if settings.repeats else by_rank(pieces):
             text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang).translate(_LINE_BREAKS)
             if settings.repeats or text not in (other for other, _ in chosen):
                 chosen.append((text, parts))
