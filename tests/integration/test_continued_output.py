@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -167,6 +168,13 @@ def test_other_weights_are_refused(tfm: Tfm, run: Path, stopped: Path, tmp_path:
     done = tfm(*command)
     assert (done.code, "weights" in done.err) == (2, True)
     other.save_model(RunFolder.open(run).load_weights())
+    recipe = other.path / "config.yaml"
+    text = recipe.read_text(encoding="utf-8")
+    for name, old, new in (("max_length", r"(max_length:) \d+", r"\1 20"), ("from", "(src_lang:) en", r"\1 fr")):
+        recipe.write_text(re.sub(old, new, text), encoding="utf-8")
+        done = tfm(*command)
+        assert (done.code, f"got: {name}" in done.err) == (2, True), done.err
+    recipe.write_text(text, encoding="utf-8")
     assert tfm(*command).code == 0  # where the run lies does not matter
 
 

@@ -7,7 +7,7 @@ import pytest
 from command_line import Tfm
 
 from transformer_cli.arguments.shared import LARGEST, WIDEST
-from transformer_cli.decoding import settings
+from transformer_cli.decoding import ensemble, settings
 from transformer_cli.errors import UserError
 
 TEXTS = ["one cats sleep.", "two dogs wait.", "six books fall."]
@@ -61,7 +61,7 @@ def test_mbr_takes_one_of_its_samples(tfm: Tfm, run: Path) -> None:
         (["--sample", "--mbr", 4], "--mbr draws its own samples"),
         (["--mbr", 4, "--n-best", 5], "n-best 5, number of samples 4"),
         (["--sample", "--top-p", 0], "top_p is not valid"),
-        (["--sample", "--seed", 2**63], "seed is not valid"),
+        (["--sample", "--seed", 2**63], "Invalid value for '--seed'"),
         (["--mbr", 1], "--mbr"),
     ],
     ids=str,
@@ -251,10 +251,11 @@ def test_workers_are_a_number_or_auto(run: Path, tfm: Tfm, wrong: str) -> None:
     assert "--workers is auto or a number from 1" in done.err
 
 
-def test_workers_translate_as_one_process_does(run: Path, tfm: Tfm) -> None:
+def test_workers_translate_as_one_process_does(run: Path, tfm: Tfm, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["one cats sleep .", "", "two dogs wait .", "six books fall ."]
     wishes = ["--n-best", "2", "--prefix", "zwei"]
     alone = tfm("translate", "--run", run, "--workers", "1", *wishes, *lines)
+    monkeypatch.setattr(ensemble, "load_models", lambda *_: pytest.fail("the first process needs no model"))
     shared = tfm("translate", "--run", run, "--workers", "2", *wishes, *lines)
     assert alone.code == shared.code == 0, shared.err
     assert shared.lines == alone.lines
