@@ -219,6 +219,7 @@ def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, s
         choose=request.choose,
         lines=maker.read,
         pairs=maker.written,
+        in_pieces=maker.in_pieces,
         dropped=dict(maker.dropped),
         seconds=round(seconds, 3),
         lines_per_second=round(maker.read / seconds, 2),
@@ -228,5 +229,8 @@ def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, s
 def _summarise(report: AugmentReport, note: Note) -> None:
     note(drop_table(report.lines, report.dropped))
     pairs = f"{counted(report.pairs, 'pair')} {'-'.join(report.languages)}"
+    if report.in_pieces:
+        long = counted(report.in_pieces, "pair")
+        note(f"{long} of a line longer than training allowed: translated in pieces, worth a look")
     note(f"{report.output}: {pairs}, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s")
     note(f"to train with them: data.train: {{tsv: [real.tsv, {report.output}]}}, and a data.dev of real pairs")

@@ -45,6 +45,7 @@ class Updater:
         self.optimizers = optimizing.build_optimizers(model, config, runtime.amp_dtype)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
+        self.scaler.scale(torch.zeros((), device=runtime.device))  # makes its scale now: threads would at once
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)
 
     def accumulate(self, batches: Sequence[Batch], seeds: Sequence[int], window_tokens: int) -> Tensor:
@@ -78,7 +79,6 @@ class Updater:
         """
         if loss is None:
             loss = next(self.model.parameters()).new_zeros(())
-            self.scaler.scale(loss)  # makes its scale, as the first backward pass would
         if ranks.world_size > 1:
             ranks.all_reduce_sum([loss, *optimizing.all_gradients(self.model)])
         return loss
