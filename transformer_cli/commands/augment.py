@@ -65,6 +65,7 @@ class AugmentReport:
     choose: str
     lines: int  # read
     pairs: int  # written
+    in_pieces: int  # of them, from a line that was cut
     dropped: dict[str, int]
     seconds: float
     lines_per_second: float

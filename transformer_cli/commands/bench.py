@@ -12,7 +12,6 @@ from transformer_cli.benchmark.report import BenchReport, Row, describe, measure
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
-from transformer_cli.wording import counted
 
 DEFAULT_LENGTHS = (512, 1024)
 _PASS = {"forward": "fwd", "forward+backward": "fwd+bwd"}
@@ -69,9 +68,9 @@ def render(report: BenchReport, console: Console) -> None:
     """Print the table with all that its figures must be read with."""
     what = report.settings
     mask = "causal" if what["causal"] else "no mask"
-    sizes = f"batch {what['batch']}, {counted(what['heads'], 'head')} of {what['head_dim']}, {what['dtype']}"
+    sizes = f"batch {what['batch']}, {what['heads']} heads of {what['head_dim']}, {what['dtype']}"
     head = [
-        f"{report.device}, {counted(what['threads'], 'thread')}, torch {report.torch}",
+        f"{report.device}, {what['threads']} threads, torch {report.torch}",
         f"attention: {sizes}, {mask}, dropout {what['dropout']}\n",
     ]
     for part in (*head, _table(report.rows), "", *_legend(report)):

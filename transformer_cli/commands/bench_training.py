@@ -155,7 +155,7 @@ def render(report: StepReport, console: Console) -> None:
     what, speeds = report.settings, report.speeds
     best = max(report.product_rates, key=lambda size: report.product_rates[size])
     lines = [
-        f"{report.device}, {counted(what['threads'], 'thread')}, torch {report.torch}",
+        f"{report.device}, {what['threads']} threads, torch {report.torch}",
         f"{what['recipe']}: {what['model']}, {what['batch_tokens']} tokens x {what['accumulate']}, amp {what['amp']}\n",
         f"speed       {speeds.tokens_per_second:,.0f} target tokens/s (spread {speeds.tokens_per_second_spread:,.0f})",
         f"torch.nn    {speeds.tokens_per_second_torch_nn:,.0f} target tokens/s",

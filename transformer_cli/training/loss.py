@@ -85,5 +85,5 @@ def dev_loss(model: Transformer, pairs: TokenizedPairs, runtime: Runtime, batch_
 def _loss_by_chunks(model: Transformer, hidden: Tensor, targets: Tensor) -> float:
     """Return ``summed_loss`` of hidden states ``[N, D]``, never holding more logits than a training step does."""
     size = rows_at_once(hidden.device, len(model.output.weight))
-    chunks = zip(hidden.split(size), targets.split(size), strict=True)
+    chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
     return sum(summed_loss(model.project(rows), wanted).item() for rows, wanted in chunks)

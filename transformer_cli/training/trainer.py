@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
@@ -48,7 +48,7 @@ class Trainer:
         run: RunFolder,
         runtime: Runtime,
         *,
-        validate: Callable[[nn.Module, int], Validation],
+        validate: Callable[[Transformer, int], Validation],
         progress: Progress,
         note: Callable[[str], None],
     ) -> None:
