@@ -208,7 +208,7 @@ def test_bad_lines_are_errors_with_their_place(folder, content, message):
 def test_sides_of_other_lengths_are_an_error(folder):
     (folder / "a").write_text("1\n2\n3\n4\n")
     (folder / "b").write_text("1\n2\n")
-    for src, tgt, told in (("a", "b", "b: 2 lines, a: 4 lines"), ("b", "a", "b: 2 lines, a: 4 lines")):
+    for src, tgt, told in (("a", "b", "a: 4 lines, b: 2 lines"), ("b", "a", "b: 2 lines, a: 4 lines")):
         with pytest.raises(DataError, match=told):
             load_corpus(DataConfig.model_validate({"train": {"src": src, "tgt": tgt}, "dev": DEV, "memory": "disk"}), 1)
 
