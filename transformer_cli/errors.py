@@ -42,6 +42,11 @@ class ConfigError(UserError):
 class DataError(UserError):
     """A corpus, a tokenizer or an input file cannot be used."""
 
+    @classmethod
+    def at(cls, where: str, error: TfmError) -> "DataError":
+        """Return an error of a value that came from a file, with the place that only the reader of the file knows."""
+        return cls(error.what, where=where, got=error.got, expected=error.expected, hint=error.hint)
+
 
 class RunError(UserError):
     """A run folder is missing, damaged, in the way, or does not fit the configuration."""

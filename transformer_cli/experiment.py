@@ -131,7 +131,8 @@ def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[
     plain, kept = _short_pairs(config, corpus, tokenizer)
     dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(text) - len(plain)}
     if (ratio := data.filter.length_ratio) is not None:
-        alike = of_like_length(plain.src_lengths, plain.tgt_lengths, ratio)
+        n_tags = 1 if data.more_targets else 0  # a tag is no text
+        alike = of_like_length(plain.src_lengths - n_tags, plain.tgt_lengths, ratio)
         dropped[f"lengths differ by more than data.filter.length_ratio {ratio:g}"] = len(plain) - len(alike)
         plain, kept = plain.select(alike), kept[alike]
     if train.subword_sampling == 0.0 or isinstance(text, MappedText):

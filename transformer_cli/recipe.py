@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
 from transformer_cli.shipped import shipped, shipped_recipes
+from transformer_cli.wording import counted
 
 Path_ = tuple[str, ...]
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -177,7 +178,7 @@ def _place(path: Path_, places: dict[Path_, str], file: str) -> str:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+    return text if len(text) <= 80 else f"{text[:60]}... ({counted(len(text), 'character')})"
 
 
 def _allowed(detail: Any) -> str:

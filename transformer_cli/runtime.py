@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 Amp = Literal["auto", "off", "bf16", "fp16"]
 
@@ -138,7 +139,9 @@ def _device(name: str) -> torch.device:
         raise UserError(f"unsupported device {name!r}", expected="auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UserError(
-            f"device {name} is not there", got=f"{torch.cuda.device_count()} CUDA devices", hint="use --device cpu"
+            f"device {name} is not there",
+            got=counted(torch.cuda.device_count(), "CUDA device"),
+            hint="use --device cpu",
         )
     return device
 
@@ -162,7 +165,7 @@ def _cpu_name() -> str:
             model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     except OSError:
         model = ""
-    return f"{model or platform.processor() or platform.machine()} ({os.cpu_count()} cores)"
+    return f"{model or platform.processor() or platform.machine()} ({counted(os.cpu_count() or 1, 'core')})"
 
 
 def available_cores() -> int:

@@ -221,5 +221,5 @@ def test_the_document_has_the_promised_keys(tfm: Tfm, reverse: Path, mono: Path,
     done = tfm("augment", "--mono", mono, "--run", reverse, "-o", tmp_path / "o.tsv", "--json", "-q")
     assert done.err == ""
     assert list(json.loads(done.out)) == [
-        "output", "kind", "runs", "to", "languages", "decode", "tag", "choose", "lines", "pairs", "dropped", "seconds", "lines_per_second",
+        "output", "kind", "runs", "to", "languages", "decode", "tag", "choose", "lines", "pairs", "in_pieces", "dropped", "seconds", "lines_per_second",
     ]  # fmt: skip

@@ -224,14 +224,14 @@ def test_a_damaged_checkpoint_is_named_and_left_out(tmp_path):
     trainer = small_trainer(tmp_path / "run", small_config(**LAST), validate=damage, note=notes.append)
     assert trainer.train().average["steps"] == [6, 12]
     assert any("step-9 is left out of the average" in note for note in notes)
-    assert any("2 checkpoints instead of 3 are there: they are averaged" in note for note in notes)
+    assert any("only 2 of 3 checkpoints found: they are averaged" in note for note in notes)
 
 
 def test_a_single_checkpoint_is_no_average(tmp_path):
     notes = []
     trainer = small_trainer(tmp_path / "run", small_config(**LAST, save_every=50), note=notes.append)
     assert trainer.train().average is None
-    assert any("1 checkpoints instead of 3 are there: nothing is averaged" in note for note in notes)
+    assert any("only 1 of 3 checkpoints found: nothing is averaged" in note for note in notes)
 
 
 def test_weights_from_elsewhere_are_not_averaged(tmp_path):

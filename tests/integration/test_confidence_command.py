@@ -141,7 +141,7 @@ def test_too_few_lines_are_refused_and_leave_the_run_as_it_is(tfm: Tfm, fitted: 
     common = ("eval", "--run", fitted, "--calibrate", "--src", tmp_path / "few.en", "--ref", tmp_path / "few.de")
     done = tfm(*common)
     assert done.code == 2
-    assert "0 lines of 12 with sentence chrF2 >= 60" in done.err
+    assert "0 of 12 lines with sentence chrF2 >= 60" in done.err
     assert (fitted / "confidence.json").read_bytes() == before
 
 

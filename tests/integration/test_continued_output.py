@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ def stopped(tfm: Tfm, run: Path, tmp_path: Path) -> Path:
     done = tfm("translate", "--run", run, "-b", "1", "-i", tmp_path / "in.jsonl", "-o", out)
     assert (done.code, answered(out)) == (2, 3)
     assert f"{tmp_path / 'in.jsonl'}:4: is not a JSON object" in done.err
-    assert "3 lines are answered in" in done.err
+    assert "3 lines answered in" in done.err
     (tmp_path / "in.jsonl").write_text("\n".join(objects) + "\n", encoding="utf-8")  # mended
     return out
 
@@ -109,7 +110,7 @@ def test_killed_twice_and_before_its_first_line(tfm: Tfm, run: Path, source: Pat
 def test_sigterm_leaves_what_is_answered_and_says_how_to_go_on(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = killed(tmp_path / "io", out, "--run", run, "-b", "1", number=signal.SIGTERM)
-    assert f"3 lines are answered in {out}.part; the same command with --resume continues there" in process.err
+    assert f"3 lines answered in {out}.part; the same command with --resume continues there" in process.err
     assert answered(out) == 3
     assert (tmp_path / "out.part").read_bytes().count(b"\n") == 3
 
@@ -167,6 +168,13 @@ def test_other_weights_are_refused(tfm: Tfm, run: Path, stopped: Path, tmp_path:
     done = tfm(*command)
     assert (done.code, "weights" in done.err) == (2, True)
     other.save_model(RunFolder.open(run).load_weights())
+    recipe = other.path / "config.yaml"
+    text = recipe.read_text(encoding="utf-8")
+    for name, old, new in (("max_length", r"(max_length:) \d+", r"\1 20"), ("from", "(src_lang:) en", r"\1 fr")):
+        recipe.write_text(re.sub(old, new, text), encoding="utf-8")
+        done = tfm(*command)
+        assert (done.code, f"got: {name}" in done.err) == (2, True), done.err
+    recipe.write_text(text, encoding="utf-8")
     assert tfm(*command).code == 0  # where the run lies does not matter
 
 

@@ -54,7 +54,7 @@ def test_broken_bytes_are_repaired_and_named(ref, tmp_path):
     notes: list[str] = []
     report = run_eval(EvalRequest(refs=(ref,), hyp=hyp), notes.append)
     assert report.lines == 3
-    assert f"2 line(s): {hyp}:2, {hyp}:3" in notes[0]
+    assert f"2 lines: {hyp}:2, {hyp}:3" in notes[0]
 
 
 def test_different_counts_name_files_and_counts(ref, tmp_path):
@@ -78,7 +78,7 @@ def test_empty_files_and_missing_files(ref, tmp_path):
 def test_empty_hypotheses_are_counted(ref, tmp_path):
     report = run_eval(EvalRequest(refs=(ref,), hyp=write(tmp_path / "hyp.de", "\n\u3000\nNein!\n".encode())))
     assert report.empty_hypotheses == 2
-    assert "2 hypotheses are empty" in shown(report)
+    assert "2 hypotheses without text" in shown(report)
     assert json.loads(as_json(report))["empty_hypotheses"] == 2
 
 

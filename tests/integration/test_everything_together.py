@@ -120,6 +120,25 @@ def test_validating_saving_and_logging_move_nothing(whole: Whole, tmp_path: Path
     assert equal(rig.state_of(trainer), state)
 
 
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif("not torch.cuda.is_available()")])],
+)
+def test_in_fp16_a_run_goes_on_where_it_stopped(corpus: Path, tmp_path: Path, device: str) -> None:
+    config = rig.everything(corpus, **rig.VARIANTS["simcut"], amp="fp16")
+    stopped = rig.trainer_at(tmp_path / "run", config, device=device)
+    stopped._updater.scaler._scale.fill_(2.0**40)  # overflows, so that it has changed before the stop
+    with pytest.raises(Interrupted):
+        rig.listen(stopped, rig.Listener(stepped=rig.signal_at(STOPS[1], signal.SIGTERM))).train()
+    assert stopped.state.skipped > 0
+    again = rig.trainer_at(tmp_path / "run", config, device=device)
+    assert equal(rig.state_of(stopped), rig.state_of(again))
+    assert stopped._updater.scaler.state_dict() == again._updater.scaler.state_dict()
+    assert again._updater.scaler.get_scale() < 2.0**40
+    assert again.train().steps == LAST
+    assert all(bool(tensor.isfinite().all()) for tensor in rig.state_of(again).values())
+
+
 def disturb_generators(step: int) -> None:
     """Do what a validation might do."""
     for seed in (torch.manual_seed, np.random.seed, random.seed):

@@ -174,11 +174,18 @@ def test_wrong_engines_folders_and_a_missing_package_are_the_users_to_mend(
     refused = tfm("translate", "--run", run, "--engine", "ctranslate2", "one")
     assert (refused.code, f"tfm export --run {run}" in refused.err) == (2, True)
     assert tfm("translate", "--run", run, "--engine", "fast", "one").code == 2
-    assert tfm("export", "--run", run, "--quantization", "int4").code == 2
+    refused = tfm("export", "--run", run, "--quantization", "int4")
+    assert (refused.code, "'int4' is not one of 'float32'" in refused.err, "Value error" in refused.err) == (
+        2,
+        True,
+        False,
+    )
     assert tfm("export", "--run", tmp_path / "none").code == 2
     (tmp_path / "file").write_text("", encoding="utf-8")
     refused = tfm("export", "--run", run, "-o", tmp_path / "file" / "out")
-    assert (refused.code, "cannot be written" in refused.err) == (2, True)
+    assert (refused.code, f"{tmp_path / 'file' / 'out'}: cannot be written" in refused.err) == (2, True)
+    assert "choose another folder with --output" in refused.err
+    assert not any(wrong in refused.err for wrong in (".tmp", "--run"))
     refused = tfm("translate", "--run", export, "--engine", "ctranslate2", "--to", "fr", "one")
     assert (refused.code, "does not translate into that language" in refused.err) == (2, True)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)

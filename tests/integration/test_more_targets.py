@@ -64,6 +64,15 @@ def test_every_source_begins_with_the_tag_of_its_target(folder: Path, overrides:
     assert not set(corpus.dev.src) & set(corpus.more["fr"].src)
 
 
+def test_a_tag_is_no_text_to_the_filter_of_lengths(folder: Path) -> None:
+    everything = prepare(recipe(folder), lambda note: None).train_pairs.pairs(1)
+    sides = [(len(src), len(tgt) + 1) for src, tgt in zip(everything.src, everything.tgt, strict=True)]  # </s> for tag
+    alike = [max(pair) <= 1.25 * min(pair) for pair in sides]
+    assert alike != [max(src + 1, tgt) <= 1.25 * min(src + 1, tgt) for src, tgt in sides]
+    made = prepare(recipe(folder, "data.filter.length_ratio=1.25"), lambda note: None)
+    assert len(made.train_pairs.pairs(1)) == sum(alike)
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 def test_a_tag_in_a_sentence_is_text(folder: Path, kind: str) -> None:
     with (folder / "a.en").open(encoding="utf-8") as lines:

@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 import torch
-from ranked_run import Death, Poison, PoisonForGood, Scene, Signal, run_ranks
+from ranked_run import Death, OtherTeacher, Poison, PoisonForGood, Scene, Signal, run_ranks
 from training_rig import hashes, small_config, small_pairs, small_tokenizer
 
 from transformer_cli.checkpoint import RunFolder
@@ -143,6 +143,12 @@ def test_a_rank_that_never_has_a_batch_goes_along(tmp_path):
         < Three.world_size
     )
     assert alike(run_ranks(tmp_path / "run", Three(), config))["ended"] == "finished"
+
+
+def test_ranks_with_other_teachers_do_not_begin(tmp_path):
+    main, other = run_ranks(tmp_path / "run", OtherTeacher())
+    assert "the processes of this run have different teachers (train.teachers)" in main["error"]
+    assert (main["code"], other["error"], "step" in main) == (1, "SystemExit: 1", False)
 
 
 def test_too_many_bad_steps_end_all_and_are_told_once(tmp_path):

@@ -256,7 +256,7 @@ def test_minutes_become_steps_once_and_are_stored(tmp_path, monkeypatch):
 def test_a_warmup_longer_than_the_run_is_announced_once(tmp_path):
     notes = []
     small_trainer(tmp_path / "run", small_config(warmup_steps=50), note=notes.append).train()
-    assert sum("warmup_steps 50 exceeds the 12 steps" in note for note in notes) == 1
+    assert sum("warmup_steps 50 exceeds the run's 12 steps" in note for note in notes) == 1
 
 
 def test_equal_translations_are_warned_about(tmp_path):

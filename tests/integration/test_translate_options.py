@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from command_line import Tfm
 
+from transformer_cli.arguments.shared import LARGEST, WIDEST
+from transformer_cli.decoding import ensemble, settings
+from transformer_cli.errors import UserError
+
 TEXTS = ["one cats sleep.", "two dogs wait.", "six books fall."]
 
 
@@ -57,7 +61,7 @@ def test_mbr_takes_one_of_its_samples(tfm: Tfm, run: Path) -> None:
         (["--sample", "--mbr", 4], "--mbr draws its own samples"),
         (["--mbr", 4, "--n-best", 5], "n-best 5, number of samples 4"),
         (["--sample", "--top-p", 0], "top_p is not valid"),
-        (["--sample", "--seed", 2**63], "seed is not valid"),
+        (["--sample", "--seed", 2**63], "Invalid value for '--seed'"),
         (["--mbr", 1], "--mbr"),
     ],
     ids=str,
@@ -204,15 +208,19 @@ def test_a_glossary_is_kept_to(tfm: Tfm, run: Path, tmp_path: Path) -> None:
         ("a\tb\tc\n", [], "terms.tsv:1: is no entry of a glossary"),
         ("a\tb\na\tb\n a\tc\n", [], "terms.tsv:3: the term 'a' has two translations"),
         ("\n", [], "terms.tsv: holds no term"),
+        ("a\tb\n\nc\t" + 999 * "d ", [], "terms.tsv:3: 'd d"),
+        ("a\tb\ncats\tzwei Kater\n", ["--forbid", "no.txt"], "terms.tsv:2: the glossary wants what is forbidden"),
         ("a\tb\n", ["--sample"], "--glossary is about beam search"),
         ("a\tb\n", ["--engine", "ctranslate2"], "the engine ctranslate2 does not know --glossary"),
     ],
     ids=str,
 )
 def test_a_glossary_that_cannot_be_kept_to_is_refused(
-    tfm: Tfm, run: Path, tmp_path: Path, content: str, options: list[str], told: str
+    tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, options: list[str], told: str
 ) -> None:
     (tmp_path / "terms.tsv").write_text(content, encoding="utf-8")
+    (tmp_path / "no.txt").write_text("Kater\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     done = tfm("translate", "--run", run, "--glossary", tmp_path / "terms.tsv", *options, "a cats")
     assert (done.code, done.out) == (2, b"")
     assert told in done.err
@@ -243,10 +251,32 @@ def test_workers_are_a_number_or_auto(run: Path, tfm: Tfm, wrong: str) -> None:
     assert "--workers is auto or a number from 1" in done.err
 
 
-def test_workers_translate_as_one_process_does(run: Path, tfm: Tfm) -> None:
+def test_workers_translate_as_one_process_does(run: Path, tfm: Tfm, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["one cats sleep .", "", "two dogs wait .", "six books fall ."]
     wishes = ["--n-best", "2", "--prefix", "zwei"]
     alone = tfm("translate", "--run", run, "--workers", "1", *wishes, *lines)
+    monkeypatch.setattr(ensemble, "load_models", lambda *_: pytest.fail("the first process needs no model"))
     shared = tfm("translate", "--run", run, "--workers", "2", *wishes, *lines)
     assert alone.code == shared.code == 0, shared.err
     assert shared.lines == alone.lines
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--beam-size", "--n-best", "--mbr", "--seed", "--top-k", "--min-length", "--batch-size", "--batch-tokens"],
+)
+def test_a_number_beyond_all_bounds_is_told_by_the_option_that_has_it(tfm: Tfm, option: str) -> None:
+    done = tfm("translate", "--run", "nowhere", option, 10**20, "one")
+    assert done.code == 2
+    assert f"Invalid value for '{option}'" in done.err
+    assert (WIDEST, LARGEST) == (settings.WIDEST, settings.LARGEST)
+    with pytest.raises(UserError, match="the number of samples is not valid"):
+        settings.DecodeSettings(sampling=True, beam_size=WIDEST + 1)
+    settings.DecodeSettings(seed=LARGEST, min_length=LARGEST, top_k=LARGEST, n_best=WIDEST, beam_size=WIDEST)
+
+
+def test_a_least_length_beyond_the_limit_of_the_length_is_told(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "--min-length", 10**9, "-b", 1, "one cats sleep.", "")
+    assert (done.code, len(done.lines)) == (0, 2)
+    assert "1 line ended by the length limit before the least length (--min-length): line 1" in done.err
+    assert "--min-length" not in tfm("translate", "--run", run, "--min-length", 9, "-b", 1, "one cats sleep.").err

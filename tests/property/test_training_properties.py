@@ -125,7 +125,8 @@ def test_fp16_scales_unscales_before_clipping_and_recovers_from_overflow(tmp_pat
     trainer = small_trainer(tmp_path / "run", config)
     scaler = trainer._updater.scaler
     assert scaler.is_enabled()
-    scaler._init_scale = 2.0**40  # overflows in fp16: the first steps must be skipped, and are no failure
+    scaler._scale.fill_(2.0**40)  # it is there already: threads would each make one
+    # This overflows in fp16: the first steps must be skipped, and are no failure.
     trainer.train()
     assert trainer.state.step == 8
     assert trainer.state.skipped > 0

@@ -74,13 +74,19 @@ def prepared(config: Config, run: RunFolder | None = None, dtype: torch.dtype = 
 
 
 def trainer_at(
-    path: Path, config: Config, *, threads: int = THREADS, dtype: torch.dtype = torch.float32, resume: bool = True
+    path: Path,
+    config: Config,
+    *,
+    threads: int = THREADS,
+    dtype: torch.dtype = torch.float32,
+    resume: bool = True,
+    device: str = "cpu",
 ) -> Trainer:
     """Return the trainer of a run that is made or, if it is there, continued, as the command does it."""
     run = RunFolder.open(path) if path.exists() else None
     experiment = prepared(config, run, dtype)
     # Not torch's own number: it would let several threads work on matrices that are too small for that.
-    runtime = replace(Runtime.resolve("cpu", config.train.amp), threads=threads)
+    runtime = replace(Runtime.resolve(device, config.train.amp), threads=threads)
     trainer = make_trainer(experiment, run or RunFolder.create(path, config, experiment.tokenizer, {}), runtime, True)
     if run is not None and resume:
         trainer.resume()

@@ -18,6 +18,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.runtime import RankPlace, Runtime, seed_stream
+from transformer_cli.training import update
 from transformer_cli.training.ranks import Ranks, joined
 from transformer_cli.training.trainer import Trainer
 
@@ -36,6 +37,14 @@ class Scene:
 
     def validate(self, model, step):
         return look(model, step)
+
+
+class OtherTeacher(Scene):
+    """The file of a teacher is another one where rank 1 runs."""
+
+    def model(self, model, ranks):
+        update.load_teachers = lambda *_: [model] if ranks.rank == 1 else []
+        return model
 
 
 class OnRankOne(Scene):

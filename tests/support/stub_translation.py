@@ -17,8 +17,12 @@ from transformer_cli.decoding.translation import Hypothesis, Translation
 class StubTranslator:
     """Answers at once, with something to be noted of every line."""
 
-    config = SimpleNamespace(decode=DecodeConfig())
+    config = SimpleNamespace(decode=DecodeConfig(), data=SimpleNamespace(src_lang="en", max_length=100))
+    tokenizer, tgt_lang = SimpleNamespace(sha256="0"), "de"
     wishes = SimpleNamespace(prefix_ids=lambda *_: [])
+
+    def close(self) -> None:
+        """Nothing is to be given back."""
 
     @classmethod
     def from_run(cls, *_: object, **__: object) -> "StubTranslator":

@@ -1,12 +1,15 @@
 """The shape of the house: imports point down, names say something, starting is cheap."""
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from transformer_cli.wording import counted
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "transformer_cli"
@@ -27,6 +30,7 @@ LAYERS = [
     {"recipe"},
     {"config", "runtime", "shipped"},
     {"errors"},
+    {"wording"},
 ]
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "builders", "constants"}
 
@@ -85,6 +89,27 @@ def test_files_and_functions_stay_short() -> None:
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
     ]
     assert [f for f in functions if f[1] > 50] == []
+
+
+#: What messages count. A number in front of one goes through ``counted``: nobody likes to read "1 lines".
+COUNTABLE = "lines|rows|columns|checkpoints|samples|errors|devices|cases"
+
+
+def test_messages_count_their_nouns() -> None:
+    found = []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = itertools.pairwise(node.values if isinstance(node, ast.JoinedStr) else [])
+            found += [
+                f"{path.name}:{node.lineno}: {text.value}"
+                for number, text in parts
+                if isinstance(number, ast.FormattedValue)
+                and isinstance(text, ast.Constant)
+                and re.match(rf" ([a-z]+ )?({COUNTABLE})\b(?!/)", text.value)
+            ]
+    assert found == []
+    assert [counted(n, "line") for n in (0, 1, 1000)] == ["0 lines", "1 line", "1,000 lines"]
+    assert [counted(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
 
 
 HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}

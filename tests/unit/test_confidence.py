@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from transformer_cli.decoding.confidence import FEATURES, Circumstances, Confidence, features
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Hypothesis, Translation
+from transformer_cli.errors import DataError
 
 HOW = DecodeSettings()
 
@@ -64,23 +67,60 @@ def test_json_there_and_back() -> None:
     assert again.fingerprint == made.fingerprint != confidence(intercept=0.25).fingerprint
 
 
+def without(name: str) -> Callable[[dict], object]:
+    return lambda entries: {key: value for key, value in entries.items() if key != name}
+
+
+def with_(**changes: object) -> Callable[[dict], object]:
+    return lambda entries: entries | changes
+
+
+NUMBERS = dict.fromkeys(FEATURES, 1.0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda entries: [], "lacks"),
-        (lambda entries: {**entries, "fitted_for": None}, "lacks"),
-        (lambda entries: {**entries, "fitted_for": {**entries["fitted_for"], "search": 3}}, "lacks"),
-        (lambda entries: {name: entries[name] for name in entries if name != "means"}, "lacks"),
-        (lambda entries: {**entries, "intercept": "high"}, "high"),
-        (lambda entries: {**entries, "more": 1}, "another version"),
-        (lambda entries: {**entries, "coefficients": entries["coefficients"] | {"other": 1.0}}, "another version"),
-        (lambda entries: {**entries, "deviations": dict.fromkeys(FEATURES, 0.0)}, "out of range"),
-        (lambda entries: {**entries, "means": dict.fromkeys(FEATURES, math.nan)}, "out of range"),
+        (lambda entries: [], "the document is not an object"),
+        (without("means"), "means is missing"),
+        (without("intercept"), "intercept is missing"),
+        (with_(fitted_for=None), "fitted_for is not an object"),
+        (with_(fitted_for={"weights": "", "to": "de"}), "fitted_for.search is missing"),
+        (with_(fitted_for={"weights": "", "to": "de", "search": [["beam_size", 5]]}), "search is not an object"),
+        (with_(fitted_for={"weights": "", "to": 3, "search": {}}), "fitted_for.to is not text"),
+        (with_(good=3), "good is not text"),
+        (with_(lines=1.5), "lines is not a whole number"),
+        (with_(lines=True), "lines is not a whole number"),
+        (with_(intercept="1.5"), "intercept is not a number"),
+        (with_(intercept=True), "intercept is not a number"),
+        (with_(intercept=10**400), "intercept is not a number"),
+        (with_(intercept=10**5000), "too large a number"),
+        (with_(intercept=math.nan), "a value that JSON does not know"),
+        (with_(coefficients=list(FEATURES)), "coefficients is not an object"),
+        (with_(coefficients=NUMBERS | {"other": 1.0}), "coefficients is not of the features"),
+        (with_(means={}), "means is not of the features"),
+        (with_(means=NUMBERS | {"score": None}), "means.score is not a number"),
+        (with_(deviations=NUMBERS | {"score": 0}), "a deviation is not positive"),
+        (with_(more=1), "more is unknown to this version"),
     ],
 )
-def test_what_is_no_confidence_is_refused(change, message) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ValueError, match=message):
-        Confidence.from_json(json.dumps(change(json.loads(confidence().to_json()))))
+def test_what_is_no_confidence_is_refused(change: Callable[[dict], object], message: str) -> None:
+    sys.set_int_max_str_digits(10_000)
+    try:
+        text = json.dumps(change(json.loads(confidence().to_json())))
+    finally:
+        sys.set_int_max_str_digits(4300)
+    with pytest.raises(DataError, match=message):
+        Confidence.from_json(text)
+
+
+def test_odd_text_in_a_confidence_is_still_one() -> None:
+    for text in ("", "{}", "[" * 10_000, "1e400", '{"good": 1, "good": 2}'):
+        with pytest.raises(DataError):
+            Confidence.from_json(text)
+    odd = Confidence.from_json(confidence().to_json().replace('"good": "', '"good": "\\ud800'))
+    assert odd.good.startswith("\ud800")
+    assert odd.fingerprint != confidence().fingerprint
 
 
 def test_circumstances_are_what_changes_the_best_translation() -> None:

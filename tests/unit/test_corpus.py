@@ -287,7 +287,7 @@ def test_overlap_is_counted_and_told(tmp_path: Path) -> None:
     keys = {"dev": text_source(tmp_path, "d", dev), "test": text_source(tmp_path, "e", test)}
     assert load_corpus(config(text_source(tmp_path, "t", train), **keys), 1).notes == [
         "2 of 5 dev source lines are also in train (2 as the same pair)",
-        "1 of 3 test source lines are also in train (0 as the same pair)",
+        "1 of 3 test source lines is also in train (0 as the same pair)",
         "2 of 3 test source lines are also in dev (1 as the same pair)",
     ]
 
@@ -324,7 +324,7 @@ def test_scoring_reads_leniently_and_names_the_lines(tmp_path: Path, dev: dict[s
     notes: list[str] = []
     text = load_split(keys, "test", 1, notes.append)
     assert text == ParallelText(["ok", "\ufffd", "ok\ufffd"], ["gut", "b\ufffd", "gut"])
-    assert notes == [f"invalid UTF-8 or NUL became U+FFFD in 3 line(s): {src}:2, {src}:3, {tgt}:2"]
+    assert notes == [f"invalid UTF-8 or NUL became U+FFFD in 3 lines: {src}:2, {src}:3, {tgt}:2"]
     assert [note for note in load_corpus(keys, 1).notes if "U+FFFD" in note] == notes
     with pytest.raises(DataError, match=r"x\.en:2: holds invalid UTF-8"):
         load_corpus(config({"src": str(src), "tgt": str(tgt)}, dev=dev), 1)

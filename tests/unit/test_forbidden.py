@@ -1,4 +1,5 @@
 import itertools
+import pickle
 import random
 
 import pytest
@@ -115,3 +116,11 @@ def test_a_translator_avoids_them() -> None:
         assert not any(phrase in translation.text for translation in kept)
     with pytest.raises(UserError, match="the prefix holds a forbidden phrase"):
         small.translate_window(lines[:1], how, 0, ["ein hund"], Phrases(forbidden=small.wishes.forbid(["n hu"])))
+
+
+def test_what_was_found_out_is_kept_where_the_phrases_come_again() -> None:
+    first, second = (pickle.loads(pickle.dumps(ForbiddenPhrases(["hund", "katze"], SURFACES))) for _ in range(2))
+    assert first is second
+    assert first.blocked(START) == ForbiddenPhrases(["hund", "katze"], SURFACES).blocked(START)
+    other = pickle.loads(pickle.dumps(ForbiddenPhrases(["hund"], SURFACES)))
+    assert (other.phrases, other is first) == (("hund",), False)

@@ -5,6 +5,7 @@ from training_rig import runtime, small_config, small_pairs, small_tokenizer
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.batching import TokenizedPairs, collate
 from transformer_cli.data.tokenizer import PAD
+from transformer_cli.runtime import Runtime
 from transformer_cli.training import chunked_head
 from transformer_cli.training.loss import dev_loss, linear_cross_entropy, summed_loss
 from transformer_cli.training.validation import is_better
@@ -83,6 +84,18 @@ def test_dev_loss_does_not_depend_on_the_batches():
     expected = sum(one_by_one) / sum(len(tgt) for tgt in pairs.tgt)
     for batch_tokens in (1, 60, 10_000):
         assert dev_loss(model, pairs, runtime(), batch_tokens) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("amp", ["off", "bf16"])
+def test_dev_loss_holds_no_more_logits_than_a_chunk(monkeypatch, amp):
+    model, pairs, how = build_model(small_config(), small_tokenizer()), small_pairs(20), Runtime.resolve("cpu", amp)
+    expected, n_rows, project = dev_loss(model, pairs, how, 10_000), [], type(model).project
+    monkeypatch.setitem(chunked_head._CHUNK, "cpu", 16 * len(model.output.weight))
+    monkeypatch.setattr(
+        type(model), "project", lambda self, hidden: n_rows.append(len(hidden)) or project(self, hidden)
+    )
+    assert dev_loss(model, pairs, how, 10_000) == pytest.approx(expected, rel=1e-5)
+    assert (max(n_rows), sum(n_rows)) == (16, sum(map(len, pairs.tgt)))
 
 
 def test_dev_loss_draws_no_random_number_and_puts_the_mode_back():

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +168,20 @@ def test_a_cache_folder_appears_whole_or_not_at_all(monkeypatch, tmp_path):
         cached("thing-2", lambda made: None)
 
 
+def test_what_killed_makers_have_left_is_removed_when_it_is_old(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFM_CACHE", str(tmp_path))
+    yesterday = time.time() - 25 * 3600
+    for name in (".tmp-old", ".tmp-used", ".tmp-new", "text-old"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "half").write_text("")
+        for path in (tmp_path / name / "inner" / "half", tmp_path / name / "inner", tmp_path / name):
+            if "new" not in name and (name, path.name) != (".tmp-used", "half"):
+                os.utime(path, (yesterday, yesterday))
+    cached("thing", lambda made: (made / "whole").write_text(""))
+    assert {path.name for path in tmp_path.iterdir()} == {".tmp-used", ".tmp-new", "text-old", "thing"}
+    assert [path.name for path in (tmp_path / "thing").iterdir()] == ["whole"]
+
+
 def test_where_the_cache_lies(monkeypatch):
     monkeypatch.delenv("TFM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
@@ -192,7 +208,7 @@ def test_bad_lines_are_errors_with_their_place(folder, content, message):
 def test_sides_of_other_lengths_are_an_error(folder):
     (folder / "a").write_text("1\n2\n3\n4\n")
     (folder / "b").write_text("1\n2\n")
-    for src, tgt, told in (("a", "b", "b: 2 lines, a: 4 lines"), ("b", "a", "b: 2 lines, a: 4 lines")):
+    for src, tgt, told in (("a", "b", "a: 4 lines, b: 2 lines"), ("b", "a", "b: 2 lines, a: 4 lines")):
         with pytest.raises(DataError, match=told):
             load_corpus(DataConfig.model_validate({"train": {"src": src, "tgt": tgt}, "dev": DEV, "memory": "disk"}), 1)
 

@@ -113,6 +113,25 @@ def test_distillation_is_the_formula_of_kim_and_rush(batch: Batch, weight: float
     assert_equal_with_gradients(model, ours, plain.sum())
 
 
+def test_teachers_are_asked_by_chunks_not_by_parts(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, teacher = model_of(dropout=0.0), model_of(1).eval().requires_grad_(False)
+    n_real, n_classes = int((batch.tgt_out != PAD).sum()), len(teacher.output.weight)
+    asked: list[int] = []
+    project = type(teacher).project
+    monkeypatch.setattr(
+        type(teacher), "project", lambda self, hidden: asked.append(len(hidden)) or project(self, hidden)
+    )
+    monkeypatch.setitem(chunked_head._PART, "cpu", 16 * n_classes)
+    objective = Objective(small_config(distill=0.5, teachers=["a"]).train, [teacher])
+    found = []
+    for chunk, n_chunks in ((10**6, 1), (32, -(-n_real // 32))):
+        monkeypatch.setitem(chunked_head._CHUNK, "cpu", chunk * n_classes)
+        asked.clear()
+        found.append(objective(model, batch))
+        assert (len(asked), sum(asked), n_real > 32) == (n_chunks, n_real, True)
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("kind", ["r_drop", "simcut"])
 def test_distillation_takes_the_place_of_cross_entropy(batch: Batch, kind: str) -> None:
     model, teacher = model_of(dropout=0.3), model_of(1).eval().requires_grad_(False)

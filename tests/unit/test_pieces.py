@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,25 @@ def test_ranges_cover_the_line_within_the_limit(pieces: list[str], limit: int) -
 def test_where_a_line_is_cut(line: str, limit: int, expected: list[str]) -> None:
     pieces = line.split(" ")
     assert [" ".join(pieces[start:end]) for start, end in cut(pieces, limit)] == expected
+
+
+class Read(list[str]):
+    """Counts how often its items are looked at."""
+
+    count = 0
+
+    def __getitem__(self, place: int) -> str:  # type: ignore[override]
+        self.count += 1
+        return super().__getitem__(place)
+
+
+@pytest.mark.parametrize("line", ["a", "<0xE4><0xBD><0xA0>", "▁.", "ab.▁c", "a" * 39 + "。"])
+def test_the_work_grows_with_the_line_and_no_faster(line: str) -> None:
+    few, many = (Read(re.findall("<0x..>|.", line) * n) for n in (1000, 4000))
+    for pieces in (few, many):
+        cut(pieces, 40)
+    assert many.count <= 4.2 * few.count
+    assert few.count <= 12 * len(few)
 
 
 def test_joining() -> None:

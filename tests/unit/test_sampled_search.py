@@ -103,3 +103,14 @@ class Forbidden:
         log_probs = self._model.step(tokens, parents)
         log_probs[:, EOS + 1 :] = -torch.inf
         return log_probs
+
+
+def test_samples_are_numbered_and_in_the_order_of_their_scores() -> None:
+    for samples in run_search(TableModel(1, 30), CAPS, settings(beam_size=5, **DRAWN)):
+        assert {sample.draw for sample in samples} == set(range(5))
+        assert samples == sorted(samples, key=lambda sample: (-sample.score, sample.draw))
+    (few,), (many,) = (
+        run_search(TableModel(1, 30), [9], settings(beam_size=beam_size, **DRAWN)) for beam_size in (2, 6)
+    )
+    of_draw = {sample.draw: sample for sample in many}
+    assert [of_draw[sample.draw] for sample in few] == few

@@ -134,3 +134,12 @@ def test_learned_positions_have_an_end() -> None:
             scorer.check(*pair)
     subject, how = pronounced()
     Scorer([subject], tokenizer(), how, CPU).check("hund " * 50, "katze " * 50)
+
+
+def test_a_line_of_which_all_looks_at_all_has_an_end_too() -> None:
+    scorer = Scorer([transformer(config())], tokenizer(), config(), CPU)
+    scorer.check("q" * 4000, "q" * 4000)
+    for src, tgt, side in (("q" * 100_000, "q", "source"), ("q", "q" * 100_000, "target")):
+        with pytest.raises(UserError, match=f"the {side} is longer than what is scored as a whole") as raised:
+            scorer.check(src, tgt)
+        assert raised.value.hint

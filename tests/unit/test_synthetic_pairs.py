@@ -22,6 +22,7 @@ class Dictionary:
     config: Config = field(default_factory=config)
     tokenizer: Tokenizer = field(default_factory=tokenizer)
     asked: list[str] = field(default_factory=list)
+    in_pieces: tuple[str, ...] = ()  # lines that were cut
 
     def translate_window(self, lines: list[str], settings: DecodeSettings) -> list[Translation]:
         self.asked += lines
@@ -30,7 +31,9 @@ class Dictionary:
     def _translation(self, line: str, n_best: int) -> Translation:
         found = self.table.get(line, [(line[::-1], -1.0)])[:n_best]
         return Translation(
-            line, [Hypothesis(text, score, text.split(), text in self.capped) for text, score in found], 1
+            line,
+            [Hypothesis(text, score, text.split(), text in self.capped) for text, score in found],
+            2 if line in self.in_pieces else 1,
         )
 
 
@@ -45,6 +48,12 @@ def pairs(maker: PairMaker, *lines: str | Line) -> list[tuple[str, str]]:
 def counted(maker: PairMaker) -> dict[str, int]:
     assert maker.read == maker.written + sum(maker.dropped.values())
     return {reason: count for reason, count in maker.dropped.items() if count}
+
+
+def test_pairs_of_lines_that_were_cut_are_counted() -> None:
+    maker = make(Dictionary({"c": [("c", 0.0)]}, in_pieces=("ab", "c")))
+    assert len(pairs(maker, "ab", "c", "de")) == 2
+    assert maker.in_pieces == 1  # a pair that is dropped is none
 
 
 def test_sides_and_tag() -> None:

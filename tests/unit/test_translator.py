@@ -1,6 +1,8 @@
 import itertools
 import json
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,42 @@ def test_blank_lines_stay_blank_and_cost_nothing(small: Translator) -> None:
     assert texts[: len(BLANKS)] == texts[-len(BLANKS) :] == [""] * len(BLANKS)
     assert texts[len(BLANKS)] == small.translate_window(["ein hund."], HOW)[0].text
     assert [translation.pieces for translation in translations] == [0] * len(BLANKS) + [1] + [0] * len(BLANKS)
+
+
+def test_what_is_alike_is_searched_once(small: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["ein hund.", "zwei hund.", "ein hund.", "", "ein hund.", "ein hund."]
+    wishes = [None, None, None, None, "ein", "ein rot"]
+    alone = [small.translate_window([line], HOW, prefixes=[wish])[0] for line, wish in zip(lines, wishes, strict=True)]
+    search, asked = BatchDecoder.search, []
+
+    def counted(self: BatchDecoder, sources: list[Source], how: DecodeSettings) -> list[list[Finished]]:
+        asked.append(len(sources))
+        return search(self, sources, how)
+
+    monkeypatch.setattr(BatchDecoder, "search", counted)
+    assert small.translate_window(lines, HOW, prefixes=wishes) == alone
+    assert small.translate_window(["a" * 20_000], replace(HOW, beam_size=1))[0].pieces > 500
+    drawn = small.translate_window(lines[:3], DecodeSettings(beam_size=1, sampling=True))
+    assert asked == [4, 3, 3]  # a line without a space: its beginning, its end, and all between that is alike
+    assert drawn[0].text != drawn[2].text
+
+
+def test_samples_of_an_over_long_line_are_joined_by_draw_and_ordered_afterwards(
+    small: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [tokenizer().encode_tgt([word])[0] for word in ("hund", "katze", "baum", "see")]
+    first = [Finished(-score, ids[draw], False, [], draw) for draw, score in enumerate([3.0, 1.0, 2.0])]
+    last = [Finished(-score, ids[3 - draw], False, [], draw) for draw, score in enumerate([1.0, 9.0, 1.0])]
+    pieces = [sorted(piece, key=lambda sample: -sample.score) for piece in (first, last)]
+    monkeypatch.setattr(BatchDecoder, "search", lambda self, asked, settings: pieces[: len(asked)])
+    drawn = DecodeSettings(beam_size=3, n_best=3, sampling=True)
+    (found,) = small.translate_window(["hund " * 60], drawn)
+    assert found.pieces == 2
+    assert [(h.text, h.score) for h in found.hypotheses] == [("baum katze", -1.5), ("hund see", -2), ("katze baum", -5)]
+    del pieces[1][1]  # a draw that ended with nothing
+    assert [h.score for h in small.translate_window(["hund " * 60], drawn)[0].hypotheses] == [-2, -5, -math.inf]
+    pieces = [[], []]
+    assert small.translate_window(["hund " * 60], drawn)[0].failed
 
 
 def test_no_lines(small: Translator) -> None:
@@ -106,7 +144,7 @@ def test_pieces_are_those_of_cutting_and_join_in_order(small: Translator, monkey
         return [[Finished(-1.0 - n, list(sentence.ids[:-1]), n == 1)] for n, sentence in enumerate(asked)]
 
     monkeypatch.setattr(BatchDecoder, "search", echo)
-    line = " ".join(f"{word} {word}." for word in sentences(1, seed=3, longest=1)[0].split() * 40)
+    line = " ".join(sentences(12, seed=3))  # no part of it twice
     (translation,) = small.stream([line], HOW)
     assert translation.pieces == len(seen) > 1
     assert all(len(source) <= 40 and source[-1] == 3 for source in seen)

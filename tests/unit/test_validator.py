@@ -23,10 +23,17 @@ class Uniform(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.drop = nn.Dropout(0.5)
+        self.drop, self.output = nn.Dropout(0.5), nn.Linear(4, 50, bias=False)
+        nn.init.zeros_(self.output.weight)
 
-    def forward(self, src: torch.Tensor, tgt_in: torch.Tensor) -> torch.Tensor:
-        return self.drop(torch.zeros(*tgt_in.shape, 50))
+    def encode(self, src: torch.Tensor) -> torch.Tensor:
+        return src
+
+    def decode(self, tgt_in: torch.Tensor, memory: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
+        return self.drop(torch.ones(*tgt_in.shape, 4))
+
+    def project(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.output(hidden)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+#: What the search takes at most (``DecodeSettings``), known here so that a message names the option that was typed.
+WIDEST, LARGEST = 1000, 2**63 - 1
+
 
 class Normalization(StrEnum):
     """What makes hypotheses of different lengths comparable."""
@@ -31,10 +34,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results and err
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a user error too.")]
 To = Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")]
 BeamSize = Annotated[
-    int | None, typer.Option("--beam-size", "-b", min=1, help="Hypotheses kept per step; 1 is greedy.")
+    int | None, typer.Option("--beam-size", "-b", min=1, max=WIDEST, help="Hypotheses kept per step; 1 is greedy.")
 ]
 LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", min=0, help="Alpha of the length normalisation; 0: none.")
+    float | None, typer.Option("--length-penalty", min=0, max=100, help="Alpha of the length normalisation; 0: none.")
 ]
 LengthNormalization = Annotated[
     Normalization | None,
@@ -49,9 +52,10 @@ EarlyStopping = Annotated[
         "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when none can win."
     ),
 ]
-BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Most sentences in a batch.")]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
 BatchTokens = Annotated[
-    int | None, typer.Option("--batch-tokens", min=1, help="Most source tokens in a batch, padding included.")
+    int | None,
+    typer.Option("--batch-tokens", min=1, max=LARGEST, help="Most source tokens in a batch, padding included."),
 ]
 
 

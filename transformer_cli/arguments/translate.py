@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from transformer_cli.arguments.shared import (
+    LARGEST,
+    WIDEST,
     AsJson,
     BatchSize,
     BatchTokens,
@@ -61,11 +63,16 @@ Field = Annotated[
 OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (.gz too); - is stdout.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from OUTPUT.part, left by an interrupted job.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Throw OUTPUT.part away and start anew.")]
-NBest = Annotated[int, typer.Option("--n-best", min=1, help="Translations per line: of the beam, or samples.")]
-MaxLengthRatio = Annotated[
-    float | None, typer.Option("--max-length-ratio", min=0.01, help="Target tokens per source token (plus 10).")
+NBest = Annotated[
+    int, typer.Option("--n-best", min=1, max=WIDEST, help="Translations per line: of the beam, or samples.")
 ]
-MinLength = Annotated[int | None, typer.Option("--min-length", min=0, help="Least target tokens of a translation.")]
+MaxLengthRatio = Annotated[
+    float | None,
+    typer.Option("--max-length-ratio", min=0.01, max=100, help="Target tokens per source token (plus 10)."),
+]
+MinLength = Annotated[
+    int | None, typer.Option("--min-length", min=0, max=LARGEST, help="Least target tokens of a translation.")
+]
 Alignment = Annotated[
     bool, typer.Option("--alignment", help="In JSON, which source word each word comes from: 0-0 1-2.")
 ]
@@ -78,14 +85,21 @@ OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, o
 
 Sample = Annotated[bool, typer.Option("--sample", help="Draw --n-best translations from the model, not the best ones.")]
 Temperature = Annotated[
-    float | None, typer.Option("--temperature", min=0.01, help="Draw by P^(1/T): below 1 the probable more often.")
+    float | None,
+    typer.Option("--temperature", min=0.01, max=100, help="Draw by P^(1/T): below 1 the probable more often."),
 ]
-TopK = Annotated[int | None, typer.Option("--top-k", min=0, help="Draw from the K most probable tokens; 0: all.")]
+TopK = Annotated[
+    int | None, typer.Option("--top-k", min=0, max=LARGEST, help="Draw from the K most probable tokens; 0: all.")
+]
 TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the least set of tokens that holds P; 1: all.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="What is drawn depends on it and the line's number.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, max=LARGEST, help="What is drawn depends on it and the line's number.")
+]
 Mbr = Annotated[
     int | None,
-    typer.Option("--mbr", metavar="N", min=2, help="Draw N translations, take the one most like the others (chrF)."),
+    typer.Option(
+        "--mbr", metavar="N", min=2, max=WIDEST, help="Draw N translations, take the one most like the others (chrF)."
+    ),
 ]
 
 Prefix = Annotated[

@@ -28,6 +28,7 @@ from transformer_cli.benchmark.attention import (
 )
 from transformer_cli.benchmark.timing import Timing, time_call
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def measure(
         raise UserError("lengths and repeats start at 1", got=f"lengths {list(seq_lens)}, repeats {repeats}")
     for seq_len in dict.fromkeys(seq_lens):
         cases = [Case(kernel, way, seq_len, shape) for way in PASSES for kernel in kernels]
-        note(f"measuring the memory of {len(cases)} cases, length {seq_len}")
+        note(f"measuring the memory of {counted(len(cases), 'case')}, length {seq_len}")
         peaks = dict(zip(cases, memory.peak_bytes(cases), strict=True))
         possible = any(isinstance(found, int) for found in peaks.values())
         inputs, truth = _inputs_and_truth(shape, seq_len) if possible else (None, None)

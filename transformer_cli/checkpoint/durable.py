@@ -97,8 +97,12 @@ def sync_folder(path: Path) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explained(path: Path, option: str = "--run") -> Iterator[None]:
     """Turn the system's errors about writing into messages.
+
+    Args:
+        path: the place as the user knows it.
+        option: names it on the command line.
 
     Raises:
         TrainingFailed: the disk is full.
@@ -108,12 +112,10 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _NO_SPACE:
-            raise TrainingFailed(
-                "the disk is full",
-                where=str(path),
-                hint="free some space; what was there before is intact, and a run continues with --resume",
-            ) from error
-        hint = "check its permissions, or choose another folder with --run"
+            hint = "free some space; what was there before is intact"
+            hint += ", and a run continues with --resume" if option == "--run" else ""
+            raise TrainingFailed("the disk is full", where=str(path), hint=hint) from error
+        hint = f"check its permissions, or choose another folder with {option}"
         raise RunError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
 
 

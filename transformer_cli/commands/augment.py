@@ -3,7 +3,6 @@
 The file is written in one pass over the input, whose length does not matter, and appears only when it is complete.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
@@ -19,6 +19,7 @@ from transformer_cli.commands.synthetic_pairs import TAG, Line, PairMaker
 from transformer_cli.data.corpus import drop_table
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError, UserError
+from transformer_cli.wording import counted
 
 _TOLD_EVERY = 10.0  # seconds between two notes of progress
 
@@ -64,6 +65,7 @@ class AugmentReport:
     choose: str
     lines: int  # read
     pairs: int  # written
+    in_pieces: int  # of them, from a line that was cut
     dropped: dict[str, int]
     seconds: float
     lines_per_second: float
@@ -95,7 +97,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
 
 def as_json(report: AugmentReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(asdict(report), ensure_ascii=False, indent=1)
+    return json_text(asdict(report), indent=1)
 
 
 def _check(request: AugmentRequest) -> None:
@@ -159,7 +161,9 @@ def _alone(path: str) -> Iterator[Line]:
 def _aligned(src: str, tgt: str) -> Iterator[Line]:
     for number, (ours, theirs) in enumerate(zip_longest(_marked(src), _marked(tgt))):
         if ours is None or theirs is None:
-            raise _other_counts(f"{src if ours is None else tgt} ends after {number} lines, the other goes on")
+            raise _other_counts(
+                f"{src if ours is None else tgt} ends after {counted(number, 'line')}, the other goes on"
+            )
         yield Line(ours[0], theirs[0], ours[1] or theirs[1])
 
 
@@ -189,14 +193,14 @@ def _other_counts(got: str) -> DataError:
 def _told(maker: PairMaker, windows: Iterable[list[Line]], total: int | None, note: Note) -> Iterator[tuple[str, str]]:
     """Yield the pairs of all windows, and tell from time to time how far it is."""
     began = told = time.monotonic()
-    of_total = "" if total is None else f" of {total:,}"
     for window in windows:
         yield from maker.pairs(window)
         now = time.monotonic()
         if now - told >= _TOLD_EVERY:
             told = now
             speed = f"{maker.read / (now - began):,.0f} lines/s"
-            note(f"{maker.read:,}{of_total} lines read, {maker.written:,} pairs written, {speed}")
+            read = counted(maker.read, "line") if total is None else f"{maker.read:,} of {counted(total, 'line')}"
+            note(f"{read} read, {counted(maker.written, 'pair')} written, {speed}")
 
 
 def _one_cell(text: str) -> str:
@@ -216,6 +220,7 @@ def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, s
         choose=request.choose,
         lines=maker.read,
         pairs=maker.written,
+        in_pieces=maker.in_pieces,
         dropped=dict(maker.dropped),
         seconds=round(seconds, 3),
         lines_per_second=round(maker.read / seconds, 2),
@@ -224,6 +229,9 @@ def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, s
 
 def _summarise(report: AugmentReport, note: Note) -> None:
     note(drop_table(report.lines, report.dropped))
-    pairs = f"{report.pairs:,} pairs {'-'.join(report.languages)}"
+    pairs = f"{counted(report.pairs, 'pair')} {'-'.join(report.languages)}"
+    if report.in_pieces:
+        long = counted(report.in_pieces, "pair")
+        note(f"{long} of a line longer than training allowed: translated in pieces, worth a look")
     note(f"{report.output}: {pairs}, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s")
     note(f"to train with them: data.train: {{tsv: [real.tsv, {report.output}]}}, and a data.dev of real pairs")

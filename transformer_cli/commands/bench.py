@@ -1,6 +1,5 @@
 """``tfm bench``: measure attention kernels and show them as a table or as one JSON document."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from rich.table import Table
 from transformer_cli.benchmark.attention import DTYPES, KERNELS, Kernel, Shape
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.report import BenchReport, Row, describe, growth, measure
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
 
@@ -119,7 +119,7 @@ def print_report(report: BenchReport, wants_json: bool) -> None:
 
 def as_json(report: BenchReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False)
+    return json_text(report.document(), indent=1)
 
 
 def render(report: BenchReport, console: Console) -> None:

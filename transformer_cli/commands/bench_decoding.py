@@ -1,6 +1,5 @@
 """``tfm bench --decode``: how fast a run translates, alone or beside CTranslate2 with the same weights."""
 
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from transformer_cli.checkpoint import load_model, open_model
 from transformer_cli.commands.bench_decoding_sides import Side, Tuning, best_tuning, first_tuning
 from transformer_cli.commands.eval_text import read_file
 from transformer_cli.commands.export import positions_of
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
@@ -26,6 +26,7 @@ from transformer_cli.export.extra import Quantization
 from transformer_cli.export.folder import weights_sha256
 from transformer_cli.export.writing import Exported
 from transformer_cli.runtime import Runtime, available_cores
+from transformer_cli.wording import counted
 
 _TRIED_LINES = 300  # to find the best tuning
 #: What CTranslate2 does and cannot do otherwise.
@@ -122,12 +123,13 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
 def print_report(report: DecodingReport, wants_json: bool) -> None:
     """Print the report on stdout, for a reader or as one JSON document."""
     if wants_json:
-        print(json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False))
+        print(json_text(report.document(), indent=1))
         return
     console = Console()
     what = report.settings
     console.print(
-        f"{report.device}, torch {torch.__version__}; {what['lines']} lines, {what['repeats']} rounds in turn"
+        f"{report.device}, torch {torch.__version__}; "
+        f"{counted(what['lines'], 'line')}, {counted(what['repeats'], 'round')} in turn"
     )
     for name, found in report.searches.items():
         console.print(_table(name, found))

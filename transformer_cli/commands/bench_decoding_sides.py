@@ -24,6 +24,7 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.export.extra import ctranslate2
 from transformer_cli.export.folder import ExportFolder
 from transformer_cli.runtime import available_cores
+from transformer_cli.wording import counted
 
 _SENTENCES = (64, 32, 128, 256)  # side by side
 
@@ -47,8 +48,8 @@ class Tuning:
         return "tfm" if self.compute_type is None else "ctranslate2"
 
     def __str__(self) -> str:
-        shared = f"{self.n_workers} x {self.threads} thread{'s' * (self.threads > 1)}"
-        common = f"{shared}, {self.sentences} sentences side by side"
+        shared = f"{self.n_workers} x {counted(self.threads, 'thread')}"
+        common = f"{shared}, {counted(self.sentences, 'sentence')} side by side"
         return common if self.compute_type is None else f"{self.compute_type}, {common}, CT2_USE_MKL={int(self.mkl)}"
 
 

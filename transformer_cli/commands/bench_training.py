@@ -4,7 +4,6 @@ Here the two sides are put together from a recipe; how they are measured is in `
 """
 
 import copy
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +24,7 @@ from transformer_cli.benchmark.training import (
     step_flops,
 )
 from transformer_cli.checkpoint import build_model
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.config import Config, TrainConfig
 from transformer_cli.data.batching import Batch, collate
 from transformer_cli.errors import UserError
@@ -35,6 +35,7 @@ from transformer_cli.runtime import Runtime, seed_stream, stream_seed
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.optimizer import build_optimizers
 from transformer_cli.training.update import Updater
+from transformer_cli.wording import counted
 
 Window = list[Batch]
 
@@ -126,7 +127,7 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
     note(f"comparing the losses of {CHECKED_STEPS} steps without dropout")
     difference = _check(experiment, windows[:CHECKED_STEPS], runtime)
     ours, theirs = _sides(experiment.model, config, runtime)
-    note(f"timing {request.repeats} blocks of {request.steps} steps of each side")
+    note(f"timing {counted(request.repeats, 'block')} of {counted(request.steps, 'step')} of each side")
     speeds = Speeds.of(_blocks(ours, theirs, windows, request, runtime))
     note("timing square products")
     rates = product_rates(runtime.device, runtime.threads)
@@ -146,7 +147,7 @@ def print_report(report: StepReport, wants_json: bool) -> None:
 
 def as_json(report: StepReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report.document(), ensure_ascii=False, indent=1, allow_nan=False)
+    return json_text(report.document(), indent=1)
 
 
 def render(report: StepReport, console: Console) -> None:

@@ -41,6 +41,9 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
         place = "" if error.filename is None else f"{error.filename}: "
         return _tell(f"{place}{error.strerror or error}", 1 if error.errno in _FULL else 2, debug)
     except typer.TyperException as error:
+        error.message = error.message.removeprefix(
+            "Value error, "
+        )  # by which pydantic, inside, means: not one of these
         error.show()  # type: ignore[attr-defined]  # every exception that the parser raises has it
         return error.exit_code
     except KeyboardInterrupt:

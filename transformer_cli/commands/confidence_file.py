@@ -15,6 +15,7 @@ from transformer_cli.decoding.confidence import Circumstances, Confidence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Engine, Translation
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import DataError
 
 _NAME = "confidence.json"
 _Line = TypeVar("_Line")
@@ -59,8 +60,9 @@ def fitting_confidence(
         return None
     try:
         found = Confidence.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        note(f"warning: {path} cannot be used: {error}; {hint}")
+    except (OSError, UnicodeDecodeError, DataError) as error:
+        what = f"{error.what} (got {error.got})" if isinstance(error, DataError) and error.got else str(error)
+        note(f"warning: {path} cannot be used: {what}; {hint}")
         return None
     if differing := found.fitted_for.differences(circumstances(run, translator, settings)):
         note(f"{path} was fitted for another translation ({', '.join(differing)} differ): {hint}")

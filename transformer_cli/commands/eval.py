@@ -1,6 +1,5 @@
 """``tfm eval``: translate a test set, or read hypotheses, and score them."""
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from transformer_cli.commands.eval_confidence import Translated, calibrated
 from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, print_report, render
 from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import LineNotes
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.run_choice import chosen_run, folder_of
@@ -32,6 +32,7 @@ from transformer_cli.evaluation import (
     score,
     worst_lines,
 )
+from transformer_cli.wording import counted
 
 __all__ = ["EvalReport", "EvalRequest", "as_json", "print_report", "render", "run_eval"]
 
@@ -170,7 +171,7 @@ class _Task:
         assert sources is not None, "a request to translate has sources"
         translator = Translator.from_run(run, device=request.device, to=request.to)
         settings = DecodeSettings.from_config(translator.config.decode).but(request.search)
-        self.note(f"translating {len(sources)} lines with {run} ({settings.describe()})")
+        self.note(f"translating {counted(len(sources), 'line')} with {run} ({settings.describe()})")
         start, events, found = time.perf_counter(), LineNotes(), []
         for number, translation in enumerate(translator.stream(sources, settings), start=1):
             found.append(translation)
@@ -219,6 +220,6 @@ def _store(run: Path, report: EvalReport, note: Note) -> None:
     ]
     try:
         with (folder_of(run) / "scores.jsonl").open("a", encoding="utf-8", newline="\n") as file:
-            file.write("".join(f"{json.dumps(common | record, ensure_ascii=False)}\n" for record in records))
+            file.write("".join(f"{json_text(common | record)}\n" for record in records))
     except OSError as error:
         note(f"the scores are not stored in the run: {error.strerror}")

@@ -1,12 +1,13 @@
 """What ``tfm eval`` found, and how it is shown: lines for a reader, or one JSON document."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.evaluation import Bucket, Calibration, Comparison, Line, Score
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def print_report(report: EvalReport, wants_json: bool) -> None:
 def as_json(report: EvalReport) -> str:
     """Return sacreBLEU's JSON: an object for one metric, a list for several; our own facts are added to each object."""
     documents = [_document(report, index) for index in range(len(report.scores))]
-    return json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=1)
+    return json_text(documents[0] if len(documents) == 1 else documents, indent=1)
 
 
 def render(report: EvalReport, console: Console) -> None:
@@ -87,12 +88,14 @@ def _document(report: EvalReport, index: int) -> dict[str, object]:
 
 
 def _lines(report: EvalReport) -> Iterator[str]:
-    yield f"{report.text}: {report.lines} lines, {report.system}" + (f" into {report.to}" if report.to else "")
+    yield f"{report.text}: {counted(report.lines, 'line')}, {report.system}" + (
+        f" into {report.to}" if report.to else ""
+    )
     yield f"decoding   {report.decoding or 'none: the hypotheses come from a file'}"
     if report.seconds is not None:
         yield f"time       {report.seconds:.1f} s, {report.lines / max(report.seconds, 1e-9):.1f} lines/s"
     if report.empty_hypotheses:
-        yield f"empty      {report.empty_hypotheses} hypotheses are empty"
+        yield f"empty      {counted(report.empty_hypotheses, 'hypothesis', 'hypotheses')} without text"
     yield ""
     yield from _score_lines(report.scores, "")
     if report.confidence:
@@ -115,7 +118,8 @@ def _score_lines(scores: Sequence[Score], indent: str) -> Iterator[str]:
 
 
 def _confidence_lines(found: Calibration, text: str) -> Iterator[str]:
-    yield f"confidence ECE {found.ece:.4f} of {found.lines} lines, {found.good_share:.1%} of them good: {found.good}"
+    share = f"{counted(found.lines, 'line')}, {found.good_share:.1%} of them good"
+    yield f"confidence ECE {found.ece:.4f} of {share}: {found.good}"
     own = ", these lines: expect more of others" if found.fitted_on == text else ""
     yield f"{'fitted on':10} {found.fitted_on}{own}"
 
@@ -131,8 +135,8 @@ def _comparison(found: Comparison) -> str:
 def _detail_lines(details: Details) -> Iterator[str]:
     yield f"\nBLEU by length of the {details.measured}  {details.by_length[0].signature}"
     for bucket in details.by_length:
-        yield f"  {bucket.lengths:>8}  {bucket.lines:>6} lines  {bucket.bleu:6.2f}"
-    yield f"\nthe {len(details.worst_lines)} worst lines by chrF2  {details.worst_lines[0].signature}"
+        yield f"  {bucket.lengths:>8}  {counted(bucket.lines, 'line'):>12}  {bucket.bleu:6.2f}"
+    yield f"\nthe {counted(len(details.worst_lines), 'worst line')} by chrF2  {details.worst_lines[0].signature}"
     for line in details.worst_lines:
         yield f"  line {line.number}, chrF {line.chrf:.1f}"
         if line.source is not None:

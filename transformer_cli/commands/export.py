@@ -1,11 +1,11 @@
 """``tfm export``: a run as a folder that another engine answers from, compared with the run before it is kept."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from transformer_cli.checkpoint import load_model
 from transformer_cli.commands.export_check import Agreement, Check, refuse_unlike
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import Note
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.config import Config
@@ -74,7 +74,7 @@ def run_export(
 def print_report(report: ExportReport, as_json: bool) -> None:
     """Print what was exported, or one JSON document."""
     if as_json:
-        print(json.dumps(asdict(report), ensure_ascii=False, indent=1))
+        print(json_text(asdict(report), indent=1))
         return
     print(f"{'exported':<15}{report.folder} ({report.quantization}, {report.megabytes:.1f} MB)")
     for kind, agreement in report.agreement.items():

@@ -8,6 +8,7 @@ from typing import Literal, get_args, get_origin
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.config import Config, Section, Source
 from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.wording import counted
 
 _KEYS = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
 #: Pairs at least, warm-up steps, vocabulary, and the model by _KEYS. More text carries a larger vocabulary and more
@@ -40,7 +41,7 @@ def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None,
     with output_file(output) as file:
         file.write(_commented(config, pairs))
     command = f"tfm train --config {shlex.quote(str(output))}"
-    return f"wrote {output} for {pairs} pairs; next: {command} --dry-run, then without --dry-run"
+    return f"wrote {output} for {counted(pairs, 'pair')}; next: {command} --dry-run, then without --dry-run"
 
 
 def _count_pairs(src: str, tgt: str) -> int:
@@ -83,7 +84,9 @@ def _recipe(src: str, tgt: str, src_lang: str, tgt_lang: str, pairs: int) -> Con
 
 
 def _commented(config: Config, pairs: int) -> str:
-    head = f"# Made for {pairs} pairs. Every key stands here with its meaning; delete what you do not change.\n"
+    head = (
+        f"# Made for {counted(pairs, 'pair')}. Every key stands here with its meaning; delete what you do not change.\n"
+    )
     return head + "".join(_section(name, getattr(config, name), 0) for name in Config.model_fields)
 
 

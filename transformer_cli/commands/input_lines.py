@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transformer_cli.data.pairs import Lenient
-from transformer_cli.data.readers import parse_record
-from transformer_cli.data.records import record_text
+from transformer_cli.data.records import parse_record, record_text
 from transformer_cli.errors import DataError
 
 #: Where the text of a JSON object is looked for if nobody has said where.

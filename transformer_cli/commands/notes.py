@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
+from transformer_cli.wording import counted
+
 Note = Callable[[str], None]
 
 
@@ -37,4 +39,4 @@ class LineNotes:
         """Print one note per kind."""
         for kind, count in list(self._counts.items()):  # the input's reader may still add some
             numbers = ", ".join(map(str, self._lines[kind])) + (", ..." if count > self.SHOWN else "")
-            note(f"warning: {count} line{'s' * (count > 1)} {kind}: line{'s' * (count > 1)} {numbers}")
+            note(f"warning: {counted(count, 'line')} {kind}: line{'s' * (count > 1)} {numbers}")

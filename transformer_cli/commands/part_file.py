@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from transformer_cli.commands.notes import Note
 from transformer_cli.commands.output_file import explained, output_file, permissions, refuse_file_of_run
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 Job = Mapping[str, Any]  # what the results depend on besides the input, by the names that the user knows
 
@@ -67,13 +68,13 @@ class PartFile:
         _refuse_other_job(found.job, described, _part(self._target))
         self._digest_lines(islice(lines, found.lines))
         if self._digest.hexdigest() != found.sha256:
-            raise _unusable(self._target, f"belongs to another input: its first {found.lines:,} lines differ")
+            raise _unusable(self._target, f"belongs to another input: its first {counted(found.lines, 'line')} differ")
         if os.fstat(self._file.fileno()).st_size < found.bytes:
             raise _unusable(self._target, "is shorter than its record says")
         self._file.truncate(found.bytes)
         self._file.seek(found.bytes)
         self._record = found
-        self._note(f"continuing {_part(self._target)} after {found.lines:,} lines")
+        self._note(f"continuing {_part(self._target)} after {counted(found.lines, 'line')}")
         return found.lines
 
     def write(self, text: str) -> None:
@@ -108,8 +109,8 @@ class PartFile:
                 with suppress(OSError):
                     path.unlink()
         elif self._record.lines:
-            done = f"{self._record.lines:,} lines are answered"
-            self._note(f"{done} in {_part(self._target)}; the same command with --resume continues there")
+            done = counted(self._record.lines, "line")
+            self._note(f"{done} answered in {_part(self._target)}; the same command with --resume continues there")
 
     def _digest_lines(self, lines: Iterable[str]) -> None:
         for line in lines:

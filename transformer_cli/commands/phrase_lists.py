@@ -1,11 +1,11 @@
 """The lists of phrases that ``tfm translate`` reads."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from transformer_cli.data.lines import read_lines
-from transformer_cli.errors import DataError
+from transformer_cli.errors import DataError, UserError
 
 
 def read_forbidden(path: Path) -> list[str]:
@@ -20,11 +20,16 @@ def read_forbidden(path: Path) -> list[str]:
     return phrases
 
 
-def read_glossary(path: Path) -> dict[str, str]:
+def read_glossary(path: Path, check: Callable[[str], None]) -> dict[str, str]:
     """Read a term, a tab and its translation from each line, without white space around them; blank lines are skipped.
 
+    Args:
+        path: of the file.
+        check: raises ``UserError`` for a translation that no model can be made to say.
+
     Raises:
-        DataError: the file cannot be read, holds none, a line has not two columns, or a term two translations.
+        DataError: the file cannot be read, holds none, a line has not two columns, a term two translations, or a
+            translation does not pass.
     """
     terms: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):
@@ -39,6 +44,10 @@ def read_glossary(path: Path) -> dict[str, str]:
         if terms.setdefault(term, translation) != translation:
             got = f"{terms[term]!r} and {translation!r}"
             raise DataError(f"the term {term!r} has two translations", where=where, got=got)
+        try:
+            check(translation)
+        except UserError as error:
+            raise DataError.at(where, error) from None
     if not terms:
         raise DataError("holds no term", where=str(path), expected="a term, a tab, its translation")
     return terms

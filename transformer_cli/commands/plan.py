@@ -1,8 +1,8 @@
 """``tfm train --dry-run``: everything about a training except the training."""
 
-import json
 from dataclasses import asdict, dataclass
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import note_on_stderr
 from transformer_cli.commands.tables import data_table, parameters_table
 from transformer_cli.commands.train import TrainRequest, requested_config
@@ -11,6 +11,7 @@ from transformer_cli.model.transformer import parameter_table
 from transformer_cli.recipe import to_yaml
 from transformer_cli.runtime import RankPlace, Runtime
 from transformer_cli.training.estimate import Estimate, estimate
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ def plan_training(request: TrainRequest) -> Plan:
 def print_plan(plan: Plan, as_json: bool) -> None:
     """Print configuration, data counts, parameters and the estimate."""
     if as_json:
-        print(json.dumps(_document(plan), ensure_ascii=False, indent=1))
+        print(json_text(_document(plan), indent=1))
         return
     cost = plan.estimate
     print(to_yaml(plan.experiment.config))
     print("\n".join(data_table(plan.experiment)), end="\n\n")
     print("\n".join(parameters_table(plan.experiment.model)), end="\n\n")
-    print(f"{cost.steps:,} steps of {cost.seconds_per_step:.2f} s, {cost.epochs:.1f} epochs")
+    print(f"{counted(cost.steps, 'step')} of {cost.seconds_per_step:.2f} s, {cost.epochs:.1f} epochs")
     print(f"about {cost.minutes:.1f} minutes on {plan.runtime.describe()['device']}, validation not counted")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from transformer_cli.commands.notes import Note
 from transformer_cli.errors import RunError
+from transformer_cli.wording import counted
 
 
 def chosen_run(given: Path | None, note: Note) -> Path:
@@ -20,9 +21,8 @@ def chosen_run(given: Path | None, note: Note) -> Path:
     path = newest_run()
     info = read_info(path)
     finished = info["status"] == "finished"
-    progress = (
-        f"{info['step']} steps" if finished else f"unfinished: {info['step']} of {info['total_steps'] or '?'} steps"
-    )
+    total = counted(info["total_steps"], "step") if info["total_steps"] else "? steps"
+    progress = counted(info["step"], "step") if finished else f"unfinished: {info['step']:,} of {total}"
     note(f"using {path}, the newest run ({progress})")
     return path
 

@@ -1,9 +1,9 @@
 """``tfm runs``: what was trained here, and how far it came."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.errors import TfmError
 
 
@@ -32,7 +32,7 @@ def list_runs(root: Path) -> list[RunSummary]:
 def print_runs(runs: list[RunSummary], root: Path, as_json: bool) -> None:
     """Print a table, or one JSON list."""
     if as_json:
-        print(json.dumps([asdict(run) for run in runs], ensure_ascii=False, indent=1))
+        print(json_text([asdict(run) for run in runs], indent=1))
         return
     if not runs:
         print(f"no runs in {root}/: tfm train --config base.yaml makes one")

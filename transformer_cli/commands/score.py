@@ -1,6 +1,5 @@
 """``tfm score``: how probable given translations are to a model, one line of result for each pair of lines."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.commands.boundary import quiet_if_reader_left
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import LineNotes, note_on_stderr
 from transformer_cli.commands.output_file import output_file, refuse_replacing
@@ -17,6 +17,7 @@ from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.decoding.scorer import ScoredPair, Scorer
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import DataError, UserError
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _checked(pairs: Iterator[tuple[str, str]], request: ScoreRequest, scorer: Sc
             scorer.check(*pair)
         except UserError as error:
             where = f"{request.src}, {request.tgt}: line {number}"
-            raise DataError(error.what, where=where, got=error.got, expected=error.expected) from None
+            raise DataError.at(where, error) from None
         yield pair
 
 
@@ -83,7 +84,7 @@ def _aligned(src: str, tgt: str, events: LineNotes) -> Iterator[tuple[str, str]]
         if ours is None or theirs is None:
             raise DataError(
                 "the two files have different numbers of lines",
-                got=f"{src if ours is None else tgt} ends after {number:,} lines, the other goes on",
+                got=f"{src if ours is None else tgt} ends after {counted(number, 'line')}, the other goes on",
                 hint="line n of one file must be the translation of line n of the other",
             )
         yield ours, theirs
@@ -104,7 +105,7 @@ def _jsonl(scored: ScoredPair, number: int) -> str:
         "token_logprobs": scored.log_probs[:-1],
         "end_logprobs": scored.log_probs[-1:],
     }
-    return json.dumps(document, ensure_ascii=False) + "\n"
+    return json_text(document) + "\n"
 
 
 @contextmanager

@@ -43,6 +43,7 @@ class Candidate:
     score: float
     capped: bool  # ended by the length limit
     lengths: tuple[int, int]  # tokens of the line and of the translation, </s> counted
+    pieces: int = 1  # in which the line was translated
 
 
 class _Recent:
@@ -93,7 +94,7 @@ class PairMaker:
         self._chrf = CHRF()
         self._recent = _Recent()
         self._too_long = f"one side over {max_ratio:g} times as long as the other"
-        self.read, self.written = 0, 0
+        self.read, self.written, self.in_pieces = 0, 0, 0
         self.dropped = dict.fromkeys([_BROKEN, _EMPTY, _REPEATED, _SAME, _CAPPED, self._too_long], 0)
 
     @property
@@ -108,6 +109,7 @@ class PairMaker:
         for line, candidate in zip(usable, self._best(usable), strict=True):
             if not self._is_dropped(self._flaw_of_pair(line, candidate)):
                 self.written += 1
+                self.in_pieces += candidate.pieces > 1
                 yield self._pair(line.text, candidate.text)
 
     def _is_dropped(self, reason: str | None) -> bool:
@@ -167,7 +169,7 @@ def _candidates(translator: Translator, texts: Sequence[str], settings: DecodeSe
     lengths = [len(ids) + 1 for ids in translator.tokenizer.encode_src(texts)]
     return [
         [
-            Candidate(found.text, found.score, found.capped, (length, len(found.tokens) + 1))
+            Candidate(found.text, found.score, found.capped, (length, len(found.tokens) + 1), translation.pieces)
             for found in translation.hypotheses
         ]
         for translation, length in zip(translator.translate_window(texts, settings), lengths, strict=True)

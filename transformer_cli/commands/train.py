@@ -1,6 +1,5 @@
 """``tfm train``: from a recipe to a run folder, or from a run folder to a longer run."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from rich.console import Console
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.provenance import origin
 from transformer_cli.commands.run_choice import newest_started_run
@@ -29,6 +29,7 @@ from transformer_cli.training.progress import PlainProgress, Progress, RichProgr
 from transformer_cli.training.ranks import Ranks, joined
 from transformer_cli.training.state import TrainingReport
 from transformer_cli.training.trainer import Trainer
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     if RankPlace.from_environment().rank > 0:
         return
     if as_json:
-        print(json.dumps(asdict(report) | {"run": str(report.run)}, ensure_ascii=False))
+        print(json_text(asdict(report) | {"run": str(report.run)}))
         return
-    print(f"{report.ended}: {report.steps:,} steps, {report.epochs:.1f} epochs, {report.seconds:,.0f} s")
+    print(f"{report.ended}: {counted(report.steps, 'step')}, {report.epochs:.1f} epochs, {report.seconds:,.0f} s")
     if report.best is not None:
         best = report.best
         print(f"best: dev BLEU {best['bleu']:.2f}, loss {best['loss']:.3f}, at step {best['step']:.0f}")
@@ -147,7 +148,7 @@ def tell(experiment: Experiment, runtime: Runtime, note: Note) -> None:
     for line in data_table(experiment):
         note(line)
     parameters = sum(parameter.numel() for parameter in experiment.model.parameters())
-    note(f"model: {parameters:,} parameters, on {runtime.device}")
+    note(f"model: {counted(parameters, 'parameter')}, on {runtime.device}")
     if reason := flash_refusal(experiment.config.model, runtime.device.type):
         note(f"attention without the flash kernel: {reason}")
 

@@ -1,41 +1,38 @@
 """``tfm translate``: a filter. One line in, one line out, in order, whatever stands in the line."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from transformer_cli import __version__
 from transformer_cli.commands.boundary import quiet_if_reader_left
-from transformer_cli.commands.confidence_file import fitting_confidence, short_sha256, with_confidence
+from transformer_cli.commands.confidence_file import fitting_confidence, with_confidence
 from transformer_cli.commands.engine_choice import with_chosen_engine
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines, prompted_lines, windows
 from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.part_file import Job, part_file
-from transformer_cli.commands.phrase_lists import digest, read_forbidden, read_glossary
+from transformer_cli.commands.phrase_lists import read_forbidden, read_glossary
 from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.translate_job import job_of
 from transformer_cli.commands.translate_request import TranslateRequest
 from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
 from transformer_cli.decoding.confidence import Confidence
 from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.phrases import Phrases
-from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.errors import DataError, UserError
-from transformer_cli.export.folder import MODEL, ExportFolder
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.sharing import SharedTranslator
-
-_SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
 
 __all__ = ["TranslateRequest", "run_translate"]
 
@@ -55,15 +52,17 @@ def run_translate(request: TranslateRequest) -> None:
             runs = request.runs or (chosen_run(None, note),)
             request = with_chosen_engine(request, runs, note)
             translator = _translator(request, runs)
+            shared = stack.enter_context(closing(_shared(request, runs, translator)))
             settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
             confidence = _confidence(request, runs, translator, settings, note)
             phrases = _phrases(request, translator)
-            lines = _prefixed(_source(request, events), request, translator, phrases)
-            done = sink.begin(lambda: _job(request, runs, settings, phrases, confidence), (line.raw for line in lines))
+            lines = _prefixed(_source(request, events), request, translator.wishes, phrases)
+            job = partial(job_of, request, runs, translator, settings, phrases, confidence)
+            done = sink.begin(job, (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
-            shared = stack.enter_context(closing(_shared(request, runs, translator)))
+            del translator, job  # its model is of no use any more once workers are called
 
             def translate(batch: list[InputLine], first: int) -> list[Translation]:
                 texts, prefixes = [line.text for line in batch], [line.prefix for line in batch]
@@ -71,21 +70,21 @@ def run_translate(request: TranslateRequest) -> None:
 
             found = _answers(translate, sink, batches, done)
             answers = with_confidence(found, confidence, lambda line: line.prefix is None)
-            _write_all(request, settings, sink, _watched(answers, done, phrases, events))
+            _write_all(request, settings, sink, _watched(answers, done, settings, phrases, events))
     finally:
         events.tell(note)
 
 
 def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
-    if len(runs) > 1:
-        return Translator.from_runs(runs, request.device, request.to)
+    if len(runs) > 1 or request.workers is not None:
+        return Translator.from_runs(runs, request.device, request.to, request.workers or 1)
     assert request.engine != "auto", "it has been chosen"
     return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
 
 
 def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Translator) -> "SharedTranslator | Translator":
-    """Return a translator that calls for more processes when there is much to do, or the processes asked for."""
-    if request.engine == "ctranslate2" or request.workers == 1:
+    """Return the translator, or one that calls for more processes when there is much to do."""
+    if request.engine == "ctranslate2" or request.workers is not None:
         return translator
     from transformer_cli.decoding.sharing import SharedTranslator
     from transformer_cli.runtime import Runtime, available_cores
@@ -93,17 +92,17 @@ def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Transla
     def start(n_workers: int) -> Translator:
         return Translator.from_runs(runs, request.device, request.to, n_workers)
 
-    if request.workers is not None:
-        return start(request.workers)
     on_cpu = Runtime.resolve(request.device).device.type == "cpu"
     return SharedTranslator(translator, start, available_cores() if on_cpu else 1, WINDOW)
 
 
 def _phrases(request: TranslateRequest, translator: Translator) -> Phrases:
-    glossary = None if request.glossary is None else translator.wishes.glossary(read_glossary(request.glossary))
-    return Phrases(
-        glossary, None if request.forbid is None else translator.wishes.forbid(read_forbidden(request.forbid))
-    )
+    wishes = translator.wishes
+    free = Phrases(None, None if request.forbid is None else wishes.forbid(read_forbidden(request.forbid)))
+    if request.glossary is None:
+        return free
+    terms = read_glossary(request.glossary, lambda translation: wishes.check_translation(translation, free))
+    return replace(free, glossary=wishes.glossary(terms))
 
 
 def _source(request: TranslateRequest, events: LineNotes) -> Iterator[InputLine]:
@@ -135,58 +134,20 @@ def _confidence(
 
 
 def _prefixed(
-    lines: Iterable[InputLine], request: TranslateRequest, translator: Translator, phrases: Phrases
+    lines: Iterable[InputLine], request: TranslateRequest, wishes: Wishes, phrases: Phrases
 ) -> Iterator[InputLine]:
     """Give each line the prefix that all lines have, unless it brings its own, which is checked with its place."""
-    translator.wishes.prefix_ids(request.prefix, phrases)  # one mistake, told before anything is read
+    wishes.prefix_ids(request.prefix, phrases)  # one mistake, told before anything is read
     for number, line in enumerate(lines, start=1):
         if line.prefix is None:
             yield replace(line, prefix=request.prefix)
             continue
         try:
-            translator.wishes.prefix_ids(line.prefix, phrases)
+            wishes.prefix_ids(line.prefix, phrases)
         except UserError as error:
             place = "the standard input" if request.input_path in (None, "-") else request.input_path
-            raise DataError(
-                error.what, where=f"{place}:{number}", got=error.got, expected=error.expected, hint=error.hint
-            ) from None
+            raise DataError.at(f"{place}:{number}", error) from None
         yield line
-
-
-def _job(
-    request: TranslateRequest,
-    runs: Sequence[Path],
-    settings: DecodeSettings,
-    phrases: Phrases,
-    confidence: Confidence | None,
-) -> Job:
-    """Return what the output depends on besides the input; how lines are batched is none of it."""
-    found = [_weights_and_device(request, run) for run in runs]
-    search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
-    return search | {
-        "to": request.to,
-        "format": request.output_format,
-        "input_format": "jsonl" if request.reads_json else "text",
-        "field": request.field,
-        "prefix": request.prefix,
-        "glossary": digest([*chain(*phrases.glossary.terms.items())]) if phrases.glossary else None,
-        "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
-        "engine": request.engine,
-        "weights": " ".join(short_sha256(weights) for weights, _ in found),
-        "confidence": None if confidence is None else confidence.fingerprint,
-        "device": found[0][1],
-        "sentences": sentence_rule(),
-        "version": __version__,
-    }
-
-
-def _weights_and_device(request: TranslateRequest, run: Path) -> tuple[Path, str]:
-    if request.engine == "ctranslate2":
-        return ExportFolder.of(run).path / MODEL, request.device
-    from transformer_cli.checkpoint import weights_file  # an export is translated without torch
-    from transformer_cli.runtime import Runtime
-
-    return weights_file(run), Runtime.resolve(request.device).device.type
 
 
 Answer = tuple[InputLine, Translation]
@@ -206,7 +167,7 @@ def _answers(
 
 
 def _watched(
-    answers: Iterable[Answer], done: int, phrases: Phrases, events: LineNotes
+    answers: Iterable[Answer], done: int, settings: DecodeSettings, phrases: Phrases, events: LineNotes
 ) -> Iterator[tuple[int, InputLine, Translation]]:
     """Yield the answers with the number of their line, from 0, and note what its user should know."""
     for number, (line, translation) in enumerate(answers, start=done):
@@ -216,6 +177,8 @@ def _watched(
             events.add("could not be translated: no word had a probability, or none was allowed", number + 1)
         if translation.capped:
             events.add("cut at the length limit (decode.max_length_ratio)", number + 1)
+        if len(translation.hypotheses[0].tokens) < settings.min_length * translation.pieces and not translation.failed:
+            events.add("ended by the length limit before the least length (--min-length)", number + 1)
         if phrases.missing(line.text, translation.text):
             events.add("without the translation of a term (--glossary)", number + 1)
         if phrases.said(translation.text):
@@ -232,7 +195,7 @@ def _write_all(
     if request.output_format == "json":
         documents = [document(translation, number, line.fields) for number, line, translation in answers]
         whole = {"decode": asdict(settings), "translations": documents}
-        sink.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+        sink.write(json_text(whole, indent=1) + "\n")
         return
     render = RENDER[request.output_format]
     for number, line, translation in answers:

@@ -1,11 +1,10 @@
 """How the translations of a line are written: as text, tab-separated values or JSON."""
 
-import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from transformer_cli.commands.json_text import json_text
 from transformer_cli.decoding.translation import Translation
 
 #: From a translation, the number of its line from 0, n-best, and the fields that its line brought along.
@@ -16,21 +15,14 @@ FIELDS: dict[str, Callable[[Translation, int], object]] = {
     "sentence_id": lambda translation, number: number,
     "source": lambda translation, number: translation.source,
     "translation": lambda translation, number: translation.text,
-    "score": lambda translation, number: _finite(translation.hypotheses[0].score),
+    "score": lambda translation, number: translation.hypotheses[0].score,
     "tokens": lambda translation, number: translation.hypotheses[0].tokens,
     "token_logprobs": lambda translation, number: translation.hypotheses[0].token_logprobs,
     "end_logprobs": lambda translation, number: translation.hypotheses[0].end_logprobs,
     "alignment": lambda translation, number: translation.hypotheses[0].alignment,
     "confidence": lambda translation, number: translation.confidence,
-    "translations": lambda translation, number: [
-        asdict(hypothesis) | {"score": _finite(hypothesis.score)} for hypothesis in translation.hypotheses
-    ],
+    "translations": lambda translation, number: [asdict(hypothesis) for hypothesis in translation.hypotheses],
 }
-
-
-def _finite(score: float) -> float | None:
-    """Return what JSON has a number for; a line for which nothing was found has no score."""
-    return score if math.isfinite(score) else None
 
 
 def document(translation: Translation, number: int, fields: Mapping[str, Any]) -> dict[str, object]:
@@ -51,7 +43,7 @@ def _tsv(translation: Translation, number: int, n_best: int, fields: Mapping[str
 
 
 def _jsonl(translation: Translation, number: int, n_best: int, fields: Mapping[str, Any]) -> str:
-    return json.dumps(document(translation, number, fields), ensure_ascii=False) + "\n"
+    return json_text(document(translation, number, fields)) + "\n"
 
 
 def _one_cell(text: str) -> str:

@@ -8,14 +8,17 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from transformer_cli.errors import DataError
 
 FORMAT = 1  # part of every key: raise it when the content of the folders changes
 _BLOCK = 1 << 20
+_TEMPORARY = ".tmp-"
+_ABANDONED = 24 * 3600  # seconds without a write
 
 
 def cache_root() -> Path:
@@ -73,12 +76,22 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def _make(root: Path, folder: Path, make: Callable[[Path], None]) -> None:
-    made = Path(tempfile.mkdtemp(prefix=".tmp-", dir=root))
+    _remove_leftovers(root)
+    made = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{folder.name}-", dir=root))
     try:
         make(made)
         made.rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _remove_leftovers(root: Path) -> None:
+    """Remove the halves that killed makers have left: nobody has used them for a day, as their files tell."""
+    for left in root.glob(f"{_TEMPORARY}*"):
+        with suppress(OSError):  # its maker, or another one like us, is faster
+            newest = max(path.stat().st_mtime for path in (left, *left.rglob("*")))
+            if newest < time.time() - _ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager

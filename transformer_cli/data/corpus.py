@@ -20,6 +20,7 @@ from transformer_cli.data.readers import read_pairs, read_tsv
 from transformer_cli.data.streams import source_files
 from transformer_cli.errors import DataError
 from transformer_cli.shipped import shipped
+from transformer_cli.wording import counted
 
 __all__ = ["Corpus", "ParallelText", "available_splits", "drop_table", "load_corpus", "load_split"]
 
@@ -200,7 +201,9 @@ def _more(config: DataConfig, target: MoreTarget, dev: ParallelText, dropped: di
     left, noise = filter_pairs(pairs.select(kept), config, target.lang)
     dropped.update({f"{target.lang}: {reason}": count for reason, count in (counts | noise).items()})
     if not len(left):
-        raise DataError(f"no training pair is left for target language {target.lang}", got=f"{len(pairs)} pairs read")
+        raise DataError(
+            f"no training pair is left for target language {target.lang}", got=f"{counted(len(pairs), 'pair')} read"
+        )
     return left
 
 
@@ -246,8 +249,9 @@ def _overlaps(splits: Mapping[str, SentencePairs]) -> list[str]:
         pairs = set(lines).intersection(_pairs(splits[other]))
         if sources:
             same_source, same_pair = sum(src in sources for src, _ in lines), sum(pair in pairs for pair in lines)
-            shares = f"{same_source} of {len(splits[name])} {name} source lines are also in {other}"
-            notes.append(f"{shares} ({same_pair} as the same pair)")
+            of_all = f"{same_source:,} of {counted(len(splits[name]), f'{name} source line')}"
+            also = f"{'is' if same_source == 1 else 'are'} also in {other}"
+            notes.append(f"{of_all} {also} ({same_pair:,} as the same pair)")
     return notes
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from transformer_cli.data.lines import iter_lines, open_input, read_lines
 from transformer_cli.errors import DataError
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class ParallelText:
 
     def __post_init__(self) -> None:
         if len(self.src) != len(self.tgt):
-            raise ValueError(f"sides of {len(self.src)} and {len(self.tgt)} lines")
+            raise ValueError(f"sides of {len(self.src)} and {counted(len(self.tgt), 'line')}")
 
     def __len__(self) -> int:
         return len(self.src)
@@ -100,7 +101,7 @@ class Lenient:
         if not self.repaired:
             return []
         named = ", ".join(self.repaired[:5]) + (", ..." if len(self.repaired) > 5 else "")
-        return [f"invalid UTF-8 or NUL became U+FFFD in {len(self.repaired)} line(s): {named}"]
+        return [f"invalid UTF-8 or NUL became U+FFFD in {counted(len(self.repaired), 'line')}: {named}"]
 
 
 def _mended(text: str) -> str:

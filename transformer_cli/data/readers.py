@@ -5,19 +5,22 @@ splitting (``corpus.py``).
 """
 
 import glob
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NoReturn
 
 from transformer_cli.config import DataConfig, Source
 from transformer_cli.data.hub import read_hub
 from transformer_cli.data.pairs import ParallelText, Policy
-from transformer_cli.data.records import record_text
+from transformer_cli.data.records import parse_record, record_text
 from transformer_cli.errors import DataError
+from transformer_cli.wording import counted
 
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
+
+Lines = Callable[[Path], Iterable[str]]
 
 
 def read_pairs(source: Source, config: DataConfig, split: str, policy: Policy) -> ParallelText:
@@ -32,17 +35,11 @@ def read_pairs(source: Source, config: DataConfig, split: str, policy: Policy) -
     Raises:
         DataError: a file is missing or unreadable, the sides do not fit together, or a line is not a pair.
     """
-    if source.tsv is not None:
-        columns = int(source.src_column or 0), 1 if source.tgt_column is None else int(source.tgt_column)
-        return read_tsv(files_of(source.tsv), columns, policy)
-    if source.jsonl is not None:
-        fields = source.src_field or config.src_lang, source.tgt_field or config.tgt_lang
-        return _read_jsonl(files_of(source.jsonl), fields, policy)
     if source.hub is not None:
         src = config.src_lang if source.src_column is None else str(source.src_column)
         tgt = config.tgt_lang if source.tgt_column is None else str(source.tgt_column)
         return read_hub(source.hub, source.config, source.split or _HUB_SPLITS[split], (src, tgt), policy)
-    return _read_text(files_of(source.src or []), files_of(source.tgt or []), policy)
+    return _whole(pairs_of_files(source, config, policy.lines, policy))
 
 
 def read_tsv(files: Sequence[Path], columns: tuple[int, int], policy: Policy) -> ParallelText:
@@ -51,78 +48,80 @@ def read_tsv(files: Sequence[Path], columns: tuple[int, int], policy: Policy) ->
     Raises:
         DataError: a line has too few columns, or not as many as the first line of its file.
     """
-    needed = max(columns) + 1
-    pairs = ParallelText([], [])
-    for file in files:
-        rows = [line.split("\t") for line in policy.lines(file)]
-        width = len(rows[0]) if rows else needed
-        if width < needed or any(len(row) != width for row in rows):
-            _wrong_columns(file, rows, needed)
-        pairs.src.extend([row[columns[0]] for row in rows])
-        pairs.tgt.extend([row[columns[1]] for row in rows])
-    return pairs
+    return _whole(pair for file in files for pair in _tsv_pairs(file, columns, policy.lines))
 
 
-def _wrong_columns(file: Path, rows: list[list[str]], needed: int) -> NoReturn:
-    width = len(rows[0])
-    line = 1 if width < needed else next(i for i, row in enumerate(rows, start=1) if len(row) != width)
-    raise DataError(
-        "has the wrong number of columns",
-        where=f"{file}:{line}",
-        got=f"{len(rows[line - 1])} column(s)",
-        expected=f"at least {needed}" if width < needed else f"{width}, as in line 1",
-    )
+def pairs_of_files(source: Source, config: DataConfig, lines: Lines, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of text files, TSV or JSON lines, one after another.
 
-
-def _read_text(src_files: Sequence[Path], tgt_files: Sequence[Path], policy: Policy) -> ParallelText:
-    refuse_other_counts(src_files, tgt_files)
-    pairs = ParallelText([], [])
-    for src_file, tgt_file in zip(src_files, tgt_files, strict=True):
-        src_lines, tgt_lines = policy.lines(src_file), policy.lines(tgt_file)
-        if len(src_lines) != len(tgt_lines):
-            raise DataError(
-                "source and target have different numbers of lines",
-                got=f"{src_file}: {len(src_lines)} lines, {tgt_file}: {len(tgt_lines)} lines",
-                expected="line i of one file translates line i of the other",
-            )
-        pairs.src.extend(src_lines)
-        pairs.tgt.extend(tgt_lines)
-    return pairs
-
-
-def refuse_other_counts(src_files: Sequence[Path], tgt_files: Sequence[Path]) -> None:
-    """Check that both sides have as many files.
+    Args:
+        source: where they are; no Hub data set.
+        config: its language codes are the default fields of JSON lines.
+        lines: reads the lines of a file, whole or as they are asked for.
+        policy: what becomes of broken text inside of JSON.
 
     Raises:
-        DataError: they have not.
+        DataError: a file is missing or unreadable, the sides do not fit together, or a line is not a pair.
     """
+    if source.tsv is not None:
+        columns = int(source.src_column or 0), 1 if source.tgt_column is None else int(source.tgt_column)
+        for file in files_of(source.tsv):
+            yield from _tsv_pairs(file, columns, lines)
+    elif source.jsonl is not None:
+        fields = source.src_field or config.src_lang, source.tgt_field or config.tgt_lang
+        for file in files_of(source.jsonl):
+            yield from _json_pairs(file, fields, lines, policy)
+    else:
+        yield from _text_pairs(files_of(source.src or []), files_of(source.tgt or []), lines)
+
+
+def _whole(pairs: Iterable[tuple[str, str]]) -> ParallelText:
+    whole = ParallelText([], [])
+    for src, tgt in pairs:
+        whole.src.append(src)
+        whole.tgt.append(tgt)
+    return whole
+
+
+def _text_pairs(src_files: Sequence[Path], tgt_files: Sequence[Path], lines: Lines) -> Iterator[tuple[str, str]]:
     if len(src_files) != len(tgt_files):
         got = " and ".join(f"{len(files)} ({', '.join(map(str, files))})" for files in (src_files, tgt_files))
         raise DataError("source and target have different numbers of files", got=got)
+    for src_file, tgt_file in zip(src_files, tgt_files, strict=True):
+        both = zip_longest(lines(src_file), lines(tgt_file))
+        for number, (src, tgt) in enumerate(both):
+            if src is None or tgt is None:
+                more = number + 1 + sum(1 for _ in both)
+                counts = (number, more) if src is None else (more, number)
+                told = (f"{file}: {counted(n, 'line')}" for file, n in zip((src_file, tgt_file), counts, strict=True))
+                raise DataError(
+                    "source and target have different numbers of lines",
+                    got=", ".join(told),
+                    expected="line i of one file translates line i of the other",
+                )
+            yield src, tgt
 
 
-def _read_jsonl(files: Sequence[Path], fields: tuple[str, str], policy: Policy) -> ParallelText:
-    pairs = ParallelText([], [])
-    for file in files:
-        for number, line in enumerate(policy.lines(file), start=1):
-            where = f"{file}:{number}"
-            record = parse_record(line, where)
-            src, tgt = (record_text(record, field, where, policy) for field in fields)
-            pairs.src.append(src)
-            pairs.tgt.append(tgt)
-    return pairs
+def _tsv_pairs(file: Path, columns: tuple[int, int], lines: Lines) -> Iterator[tuple[str, str]]:
+    needed, width = max(columns) + 1, 0
+    for number, line in enumerate(lines(file), start=1):
+        row = line.split("\t")
+        width = width or len(row)
+        if len(row) < needed or len(row) != width:
+            raise DataError(
+                "has the wrong number of columns",
+                where=f"{file}:{number}",
+                got=counted(len(row), "column"),
+                expected=f"at least {needed}" if width < needed else f"{width}, as in line 1",
+            )
+        yield row[columns[0]], row[columns[1]]
 
 
-def parse_record(line: str, where: str) -> Any:
-    """Return the JSON value of a line.
-
-    Raises:
-        DataError: it is none.
-    """
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError("is not a JSON object", where=where, got=error) from None
+def _json_pairs(file: Path, fields: tuple[str, str], lines: Lines, policy: Policy) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines(file), start=1):
+        where = f"{file}:{number}"
+        record = parse_record(line, where)
+        yield record_text(record, fields[0], where, policy), record_text(record, fields[1], where, policy)
 
 
 def files_of(patterns: str | list[str]) -> list[Path]:

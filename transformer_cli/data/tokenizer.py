@@ -19,6 +19,7 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.piece_draws import PieceDraws, piece_draws
 from transformer_cli.data.piece_model import PieceModel
 from transformer_cli.errors import DataError
+from transformer_cli.wording import counted
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -212,12 +213,10 @@ def _train(
 
 
 def _count_skipped_lines(lines: Sequence[str], note: Callable[[str], None]) -> None:
-    long = sum(len(line) > _LONGEST_LINE // 4 and len(line.encode()) > _LONGEST_LINE for line in lines)
-    if long:
-        note(f"{long} line(s) longer than {_LONGEST_LINE} bytes are not used to train the tokenizer")
-    reserved = sum(_RESERVED in line for line in lines)
-    if reserved:
-        note(f"{reserved} line(s) with U+2585, the trainer's own sign, are not used to train the tokenizer")
+    if long := sum(len(line) > _LONGEST_LINE // 4 and len(line.encode()) > _LONGEST_LINE for line in lines):
+        note(f"{counted(long, 'line')} longer than {_LONGEST_LINE} bytes left out when the tokenizer was trained")
+    if reserved := sum(_RESERVED in line for line in lines):
+        note(f"{counted(reserved, 'line')} with U+2585, the trainer's sign, left out when the tokenizer was trained")
 
 
 def _training_error(config: TokenizerConfig, message: str) -> DataError:
@@ -245,7 +244,8 @@ def _given_tokenizer(path: str, src: Sequence[str], tgt: Sequence[str], note: Ca
     changed = sum(tokenizer.decode(ids) != line for ids, line in zip(tokenizer.encode_tgt(lines), lines, strict=True))
     note(f"{path}: given, so tokenizer.model_type, vocab_size ({tokenizer.src_vocab_size}) and coverage are its own")
     if changed:
-        note(f"{path}: {changed} of {len(lines)} lines come back changed; it normalises text or lacks characters")
+        of_all = f"{changed:,} of {counted(len(lines), 'line')}"
+        note(f"{path}: changes {of_all}; it normalises text or lacks characters")
     return tokenizer
 
 

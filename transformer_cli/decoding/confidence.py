@@ -9,12 +9,15 @@ fitted for, and knows them. No torch and no numpy here.
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, get_origin, get_type_hints
 
+from transformer_cli.data.records import parse_record
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Translation
+from transformer_cli.errors import DataError
 
 # Settings that leave the best translation as it is; the seed is of no use, as samples are not the best.
 _NOT_SEARCH = {"n_best", "batch_size", "batch_tokens", "refill", "alignment", "seed"}
@@ -28,6 +31,8 @@ _FEATURES: dict[str, Callable[[Translation, Sequence[float]], float]] = {
     "log_length_ratio": lambda translation, values: _log_size(translation.text) - _log_size(translation.source),
 }
 FEATURES = tuple(_FEATURES)
+
+_KINDS = {str: "text", int: "a whole number", float: "a number", Mapping: "an object"}
 
 
 def features(translation: Translation) -> list[float] | None:
@@ -101,26 +106,49 @@ class Confidence:
     def from_json(cls, text: str) -> "Confidence":
         """Read what ``to_json`` wrote.
 
+        Args:
+            text: what an editor may have been at.
+
         Raises:
-            ValueError: it is something else.
+            DataError: it is something else.
         """
-        try:
-            entries = json.loads(text)
-            entries["fitted_for"] = Circumstances(**entries["fitted_for"])
-            found = cls(**{field.name: entries.pop(field.name) for field in fields(cls)})
-            numbers = [float(found.intercept)]
-            numbers += [float(of[name]) for of in (found.coefficients, found.means) for name in FEATURES]
-            positive = [float(found.deviations[name]) for name in FEATURES]
-            dict(found.fitted_for.search)
-        except (TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ValueError(f"it lacks what a confidence needs ({error})") from None
-        if entries or set(found.coefficients) != set(FEATURES):
-            raise ValueError("it was written by another version")
-        if not all(map(math.isfinite, numbers + positive)) or min(positive) <= 0:
-            raise ValueError("its numbers are out of range")
-        return found
+        entries = parse_record(text, "confidence")
+        _check_entries(entries, cls, "")
+        _check_entries(entries["fitted_for"], Circumstances, "fitted_for.")
+        for name in ("coefficients", "means", "deviations"):
+            of_features = entries[name]
+            if set(of_features) != set(FEATURES):
+                got, expected = ", ".join(of_features) or "none", ", ".join(FEATURES)
+                raise DataError(f"{name} is not of the features of this version", got=got, expected=expected)
+            for feature, value in of_features.items():
+                _check_type(f"{name}.{feature}", value, float)
+        if not all(value > 0 for value in entries["deviations"].values()):
+            raise DataError("a deviation is not positive", got=entries["deviations"])
+        return cls(**entries | {"fitted_for": Circumstances(**entries["fitted_for"])})
 
     @property
     def fingerprint(self) -> str:
         """A hash of all that it says."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+        return hashlib.sha256(self.to_json().encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _check_entries(entries: Any, wanted: type, place: str) -> None:
+    """Check that there are the fields of a dataclass, each of its type, and no others.
+
+    Raises:
+        DataError: one is missing, unknown or of another type.
+    """
+    _check_type(place.rstrip(".") or "the document", entries, Mapping)
+    types = get_type_hints(wanted)
+    for missing in (name for name in types if name not in entries):
+        raise DataError(f"{place}{missing} is missing")
+    for unknown in (name for name in entries if name not in types):
+        raise DataError(f"{place}{unknown} is unknown to this version")
+    for name, kind in types.items():
+        _check_type(place + name, entries[name], Mapping if kind is Circumstances else get_origin(kind) or kind)
+
+
+def _check_type(name: str, value: Any, kind: type) -> None:
+    fits = type(value) in (int, float) if kind is float else isinstance(value, kind) and not isinstance(value, bool)
+    if not fits or (kind is float and not abs(value) <= sys.float_info.max):
+        raise DataError(f"{name} is not {_KINDS[kind]}", got=ascii(value)[:80])

@@ -28,6 +28,7 @@ from transformer_cli.decoding.source import Source
 from transformer_cli.errors import RunError, UserError
 from transformer_cli.export.extra import ctranslate2
 from transformer_cli.export.folder import ExportFolder
+from transformer_cli.wording import counted
 
 _PATIENCE = 2  # finished hypotheses per place in the beam, as our pool holds
 _LARGEST_PENALTY = 10
@@ -216,7 +217,7 @@ def _device(name: str, n_gpus: int) -> tuple[str, int]:
         raise UserError(f"unknown device {name!r}", expected="auto, cpu, cuda or cuda:N")
     number = int(index or 0) if kind == "cuda" else 0
     if kind == "cuda" and number >= n_gpus:
-        raise UserError(f"device {name} is not there", got=f"{n_gpus} CUDA devices", hint="use --device cpu")
+        raise UserError(f"device {name} is not there", got=counted(n_gpus, "CUDA device"), hint="use --device cpu")
     return kind, number
 
 

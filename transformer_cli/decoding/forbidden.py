@@ -3,11 +3,13 @@
 A phrase has many spellings: other pieces, pieces that reach beyond it, single bytes. So what is looked for is not
 pieces but bytes, by the automaton of Aho & Corasick (1975) over the bytes of all phrases: a node says which phrases
 have begun, and a token is blocked where its bytes lead through the end of one. That is exact for every spelling, also
-inside of words. Not here: whose hypotheses stand at which node (``hypotheses.py``).
+inside of words. One list serves a whole job, so what was found out about it is kept, also by a worker process that
+gets the list with every window of lines. Not here: whose hypotheses stand at which node (``hypotheses.py``).
 """
 
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 
 START = 0
 
@@ -22,14 +24,17 @@ class ForbiddenPhrases:
             phrases: none of them empty.
             surfaces: what each token adds to the text, by its id (``Tokenizer.tgt_surfaces``).
         """
-        self.phrases = tuple(phrases)
-        self._surfaces = surfaces
+        self.phrases, self._surfaces = tuple(phrases), tuple(surfaces)
         self._children: list[dict[int, int]] = [{}]
         self._ends = [False]
         for phrase in phrases:
             self._insert(phrase.encode())
         self._fallback = self._fallbacks()
         self._blocked: dict[int, list[int]] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel to another process as phrases and surfaces; the same ones are built there only once."""
+        return _built, (self.phrases, self._surfaces)
 
     def step(self, node: int, token: int) -> int:
         """Return the node after a token."""
@@ -78,3 +83,8 @@ class ForbiddenPhrases:
                 self._ends[child] |= self._ends[fallback[child]]
                 waiting.append(child)
         return fallback
+
+
+@lru_cache(4)
+def _built(phrases: tuple[str, ...], surfaces: tuple[bytes, ...]) -> ForbiddenPhrases:
+    return ForbiddenPhrases(phrases, surfaces)

@@ -14,6 +14,7 @@ class Finished:
     tokens: list[int]  # without <s> and </s>
     capped: bool  # it had to end: another token was more probable than </s>
     log_probs: list[float] = field(default_factory=list)  # of each token, and of </s>; empty: the engine does not tell
+    draw: int = 0  # the number of a sample
 
 
 class Pool:

@@ -71,7 +71,7 @@ class Sampling:
         live.grow(live.parents, tokens, values)
         over = (live.busy & ~self._unfinished.any(-1)).nonzero()[:, 0].tolist()
         live.busy[over] = False
-        return {place: sorted(self._found[place], key=lambda sample: -sample.score) for place in over}
+        return {place: sorted(self._found[place], key=lambda sample: (-sample.score, sample.draw)) for place in over}
 
     def _drawn(self, log_probs: Tensor) -> Tensor:
         """Draw one token ``[N * K]`` from each row of ``log_probs [N * K, V]``."""
@@ -97,4 +97,4 @@ class Sampling:
             tokens, worth = self.live.of(place, sample, length)
             worth.append(float(values[place, sample]))
             score = sum(worth) / length_norm(length + 1, self._settings)
-            self._found[place].append(Finished(score, tokens, bool(capped[place, sample]), worth))
+            self._found[place].append(Finished(score, tokens, bool(capped[place, sample]), worth, sample))

@@ -13,6 +13,11 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
+from transformer_cli.wording import counted
+
+#: Tokens of a side, with ``</s>``. All look at all, so twice as many cost four times as much: a stray line of 100,000
+#: characters would stop everything behind it for ten minutes, and say nothing of a model that saw sentences.
+LONGEST = 4096
 
 
 @dataclass(frozen=True)
@@ -89,20 +94,22 @@ class Scorer:
         ]
 
     def check(self, line: str, target: str) -> None:
-        """Refuse a pair that the model has no positions for.
+        """Refuse a pair that is too long to be scored as a whole.
 
         Raises:
-            UserError: one of them is too long.
+            UserError: the model has no positions for one of them, or it has more than ``LONGEST`` tokens.
         """
-        limit = shortest_positions(self._models)
-        if limit is not None and (pair := self._pairs([line], [target])[0]) is not None:
+        positions = shortest_positions(self._models) or LONGEST
+        limit = min(positions, LONGEST)
+        if (pair := self._pairs([line], [target])[0]) is not None:
             for side, ids in (("source", pair.src), ("target", [*pair.tgt, EOS])):
                 if len(ids) > limit:
-                    got = f"{len(ids)} tokens, </s> counted"
+                    end = "the model's learned positions" if positions < LONGEST else "what is scored as a whole"
                     raise UserError(
-                        f"the {side} is longer than the model's learned positions",
-                        got=got,
-                        expected=f"at most {limit}",
+                        f"the {side} is longer than {end}",
+                        got=f"{counted(len(ids), 'token')}, </s> counted",
+                        expected=f"at most {limit:,}",
+                        hint="cut the line where sentences end, on both sides",
                     )
 
     def _pairs(self, lines: Sequence[str], targets: Sequence[str]) -> list[Pair | None]:

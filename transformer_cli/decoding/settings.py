@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from transformer_cli.config import DecodeConfig
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 WIDEST = 1000  # beam
+LARGEST = 2**63 - 1  # whole number that a tensor holds
 _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone would cut "Yes." short
 
 
@@ -65,11 +67,9 @@ class DecodeSettings:
         for name in ("beam_size", "n_best"):
             self._check(name, 1 <= getattr(self, name) <= WIDEST, f"a whole number from 1 to {WIDEST}")
         for name in ("batch_size", "batch_tokens"):
-            self._check(name, getattr(self, name) >= 1, "a whole number from 1")
-        for name in ("min_length", "no_repeat_ngram"):
-            self._check(name, getattr(self, name) >= 0, "a whole number from 0")
-        for name in ("top_k", "seed"):
-            self._check(name, 0 <= getattr(self, name) < 2**63, "a whole number from 0")
+            self._check(name, 1 <= getattr(self, name) <= LARGEST, f"a whole number from 1 to {LARGEST}")
+        for name in ("min_length", "no_repeat_ngram", "top_k", "seed"):
+            self._check(name, 0 <= getattr(self, name) <= LARGEST, f"a whole number from 0 to {LARGEST}")
         self._check("temperature", 0.01 <= self.temperature <= 100, "a number from 0.01 to 100")
         self._check("top_p", 0 < self.top_p <= 1, "a number above 0, at most 1")
         self._check("length_penalty", 0 <= self.length_penalty <= 100, "a number from 0 to 100")
@@ -129,10 +129,11 @@ class DecodeSettings:
         """Return how a translation is chosen."""
         if not self.sampling:
             return [f"beam {self.beam_size}", *["early stopping"] * self.early_stopping]
-        parts = [f"{self.beam_size} samples", f"temperature {self.temperature:g}", f"seed {self.seed}"]
+        parts = [counted(self.beam_size, "sample"), f"temperature {self.temperature:g}", f"seed {self.seed}"]
         parts += [f"top-k {self.top_k}"] * bool(self.top_k) + [f"top-p {self.top_p:g}"] * (self.top_p < 1)
         return [*parts, *["minimum Bayes risk by chrF"] * self.mbr]
 
     def _check(self, name: str, fits: bool, expected: str) -> None:
         if not fits:
-            raise UserError(f"{name} is not valid", got=getattr(self, name), expected=expected)
+            called = "the number of samples" if name == "beam_size" and self.sampling else name
+            raise UserError(f"{called} is not valid", got=getattr(self, name), expected=expected)

@@ -31,3 +31,13 @@ class Source:
     def n_required(self) -> int:
         """How many tokens its required phrases have."""
         return sum(map(len, self.required))
+
+
+def first_alike(sentences: Sequence[Source]) -> list[int]:
+    """Return for each sentence the number of the first one from which it differs in its number alone."""
+    first: dict[object, int] = {}
+    return [first.setdefault(_all_but_number(sentence), number) for number, sentence in enumerate(sentences)]
+
+
+def _all_but_number(one: Source) -> object:
+    return tuple(one.ids), tuple(one.prefix), tuple(map(tuple, one.required)), id(one.forbidden), one.cap

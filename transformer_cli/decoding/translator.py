@@ -19,12 +19,13 @@ from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
+from transformer_cli.decoding.joining import by_draw, by_rank
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
 from transformer_cli.decoding.pieces import cut, join, places
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.source import Source
+from transformer_cli.decoding.source import Source, first_alike
 from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Translation
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.export.folder import ExportFolder
@@ -224,7 +225,7 @@ class Translator:
             for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
             for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
-        found = iter(self._decoder.search(sentences, settings))
+        found = iter(self._search(sentences, settings))
         chosen = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
         translations = [
             Translation(line, [self._hypothesis(*one) for one in of_line], len(parts))
@@ -234,6 +235,16 @@ class Translator:
             alignments = self._aligner.align(lines, pieces, chosen, settings)
             translations = [_with_alignments(*both) for both in zip(translations, alignments, strict=True)]
         return translations
+
+    def _search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
+        """Search each sentence that is unlike all before it: what becomes of it depends on nothing but itself."""
+        if settings.sampling:  # but samples depend on the line
+            return self._decoder.search(sentences, settings)
+        first = first_alike(sentences)
+        unlike = sorted(set(first))
+        found = self._decoder.search([sentences[number] for number in unlike], settings)
+        of_first = dict(zip(unlike, found, strict=True))
+        return [of_first[number] for number in first]
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
@@ -261,11 +272,8 @@ class Translator:
             from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
 
             pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
-        nothing = Finished(-float("inf"), [], capped=False)
-        found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
         chosen: list[Text] = []
-        for rank in range(max(map(len, found))):
-            parts = [piece[min(rank, len(piece) - 1)] for piece in found]
+        for parts in by_draw(pieces) if settings.repeats else by_rank(pieces):
             text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang).translate(_LINE_BREAKS)
             if settings.repeats or text not in (other for other, _ in chosen):
                 chosen.append((text, parts))

@@ -17,6 +17,7 @@ from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.phrases import ANYTHING, Glossary, Phrases
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 #: Behind one of these a phrase is cut into pieces as inside of a line, where a language sets no spaces.
 _BEFORE = "，。、的x1"
@@ -67,6 +68,20 @@ class Wishes:
         """
         return Glossary(terms, {text: self._phrase_ids(text) for text in terms.values()}, self._src_lang)
 
+    def check_translation(self, phrase: str, phrases: Phrases = ANYTHING) -> None:
+        """Refuse what no translation can hold.
+
+        Args:
+            phrase: the translation of a term.
+            phrases: what must not be said.
+
+        Raises:
+            UserError: it is too long, cannot be spelled, or must not be said.
+        """
+        self._phrase_ids(phrase)
+        if said := phrases.said(phrase):
+            raise UserError("the glossary wants what is forbidden", got=f"{phrase!r} holds {said[0]!r}")
+
     def forbid(self, phrases: Sequence[str]) -> ForbiddenPhrases:
         """Prepare phrases that must not be said; done once, it serves every line."""
         return ForbiddenPhrases(phrases, self._surfaces)
@@ -86,7 +101,7 @@ class Wishes:
 
     def _refuse_long(self, ids: Sequence[int], what: str) -> None:
         if len(ids) > self._limit:
-            raise UserError(what, got=f"{len(ids)} tokens", expected=f"at most {self._limit}")
+            raise UserError(what, got=counted(len(ids), "token"), expected=f"at most {self._limit}")
 
     def _refuse_unspelled(self, text: str, ids: Sequence[int]) -> None:
         """Refuse what the tokenizer normalises, or lacks a character of."""

@@ -12,6 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from transformer_cli.decoding.confidence import FEATURES, Circumstances, Confidence
 from transformer_cli.errors import DataError
+from transformer_cli.wording import counted
 
 GOOD = 60.0  # sentence chrF2 from which on a translation is good
 N_BINS = 10
@@ -79,7 +80,7 @@ def fit_confidence(
         raise DataError(
             "there is too little to learn confidence from",
             where=fitted_on,
-            got=f"{n_good} lines of {len(good)} with {meaning_of_good()}",
+            got=f"{n_good} of {counted(len(good), 'line')} with {meaning_of_good()}",
             expected=f"at least {_LEAST} with it and {_LEAST} without",
             hint="give more lines with --src and --ref, or train longer",
         )

@@ -8,14 +8,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import nn
-
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.details import repeated_share
 from transformer_cli.evaluation.scores import score
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.loss import dev_loss
 from transformer_cli.training.validation import Validation
@@ -52,7 +51,7 @@ class Validator:
             )
         self._dev, self._pairs, self._config, self._translate, self._runtime = dev, pairs, config, translate, runtime
 
-    def __call__(self, model: nn.Module, step: int) -> Validation:
+    def __call__(self, model: Transformer, step: int) -> Validation:
         """Validate a model; its weights, its mode and the random generators stay as they are."""
         was_training = model.training
         model.eval()

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import RunError
+from transformer_cli.wording import counted
 
 FORMAT = 1
 DESCRIPTION = "export.json"
@@ -54,7 +55,7 @@ class ExportFolder:
             config = Config.model_validate(described["recipe"])
         except ValidationError as error:
             where = str(path / DESCRIPTION)
-            raise RunError("has no usable recipe", where=where, got=f"{error.error_count()} errors") from None
+            raise RunError("has no usable recipe", where=where, got=counted(error.error_count(), "error")) from None
         check = described.get("check", {})
         identical = bool(check) and check["identical"].get("float32") == check["lines"]
         return cls(path, config, Tokenizer.load(path), described["quantization"], described["positions"], identical)

@@ -35,19 +35,17 @@ class Exported:
 
         Raises:
             UserError: CTranslate2 cannot represent the model.
-            TrainingFailed: the disk is full.
-            RunError: the place cannot be written.
+            OSError: the place cannot be written; ``new_folder`` explains it.
         """
         spec = specification(self.model, self.config.model, self.tokenizer, self.positions)
         spec.optimize(quantization)
         about = self.config, self.tokenizer, quantization, self.positions
-        with explained(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            spec.save(str(folder))
-            self.tokenizer.save(folder)
-            (folder / "README.txt").write_text(readme(*about), encoding="utf-8")
-            write_description(folder, description(*about, self.origin))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        spec.save(str(folder))
+        self.tokenizer.save(folder)
+        (folder / "README.txt").write_text(readme(*about), encoding="utf-8")
+        write_description(folder, description(*about, self.origin))
 
 
 def write_description(folder: Path, content: dict[str, Any]) -> None:
@@ -88,8 +86,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".tmp-{path.name}")
     try:
-        yield temporary
-        with explained(path):
+        with explained(path, "--output"):
+            yield temporary
             for file in temporary.iterdir():
                 _sync(file)
             sync_folder(temporary)

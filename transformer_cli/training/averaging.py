@@ -20,6 +20,7 @@ from transformer_cli.errors import RunError
 from transformer_cli.training.ema import exchanged
 from transformer_cli.training.state import TrainState
 from transformer_cli.training.validation import Validation, is_better
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def try_average(
     asked = settings.average_last or settings.average_best or 0
     if len(steps) < asked:
         told = "they are averaged" if len(steps) > 1 else "nothing is averaged"
-        note(f"warning: {len(steps)} checkpoints instead of {asked} are there: {told}")
+        note(f"warning: only {len(steps)} of {counted(asked, 'checkpoint')} found: {told}")
     if len(steps) < 2:
         return None
     device = next(model.parameters()).device

@@ -107,13 +107,22 @@ def _differentiate(loss_of_part: PartsLoss, logits: list[Tensor], start: int, n_
     return loss
 
 
+def rows_at_once(device: torch.device, n_classes: int) -> int:
+    """Return how many rows' logits may be held at a time: those of a chunk."""
+    return max(16, _CHUNK[_kind(device)] // n_classes)
+
+
+def _kind(device: torch.device) -> str:
+    return "cpu" if device.type == "cpu" else "cuda"
+
+
 def _sizes(view: Tensor, n_classes: int) -> tuple[int, int]:
     """Return the rows of a part and of a chunk.
 
     Products of bfloat16 are compiled for every number of rows anew on a CPU, so the numbers are such that few batches
     differ; but small batches are not filled up far beyond what they have.
     """
-    kind = "cpu" if view.device.type == "cpu" else "cuda"
+    kind = _kind(view.device)
     most = _PART[kind] // n_classes // 16 * 16
     part = max(16, min(most, -(-len(view) // 256) * 256))
     return part, max(1, _CHUNK[kind] // n_classes // part) * part

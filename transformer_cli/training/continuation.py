@@ -13,6 +13,7 @@ from transformer_cli.config import RESUMABLE, Config
 from transformer_cli.errors import RunError
 from transformer_cli.runtime import Runtime
 from transformer_cli.training.data_order import batches_per_step
+from transformer_cli.wording import counted
 
 Settings = dict[str, dict[str, Any]]  # section -> key -> value
 
@@ -97,7 +98,7 @@ def _refuse_other_steps(run: RunFolder, config: Config, world_size: int) -> None
         raise RunError(
             "a continued run keeps the number of batches in a step",
             where=str(run.path),
-            got=f"{now}: train.accumulate {config.train.accumulate} on {world_size} process(es)",
+            got=f"{now}: train.accumulate {config.train.accumulate} on {counted(world_size, 'process', 'processes')}",
             expected=str(then),
             hint=f"{fits}another number of processes",
         )

@@ -5,6 +5,7 @@ from transformer_cli.errors import TrainingFailed
 from transformer_cli.training.budget import steps_within
 from transformer_cli.training.data_order import DataOrder
 from transformer_cli.training.state import TrainState
+from transformer_cli.wording import counted
 
 
 class Limits:
@@ -50,7 +51,7 @@ class Limits:
 def diverged(state: TrainState, loss: float, norm: float) -> TrainingFailed:
     """Return the error of a run that has met too many numbers which are none."""
     return TrainingFailed(
-        f"loss or gradient was not finite {state.bad_in_a_row} times in a row",
+        f"loss or gradient was not finite {counted(state.bad_in_a_row, 'time')} in a row",
         where=f"step {state.step + 1}",
         got=f"loss {loss:g}, gradient norm {norm:g}",
         hint="lower train.lr, raise train.warmup_steps, set train.clip_norm, or turn train.amp off; "

@@ -8,12 +8,13 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches
 from transformer_cli.data.tokenizer import PAD
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
-from transformer_cli.training.chunked_head import loss_of_rows
+from transformer_cli.training.chunked_head import loss_of_rows, rows_at_once
 
 
 def summed_loss(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
@@ -61,7 +62,7 @@ def _cross_entropy(targets: Tensor, real: Tensor, label_smoothing: float, logits
 
 
 @torch.no_grad()
-def dev_loss(model: nn.Module, pairs: TokenizedPairs, runtime: Runtime, batch_tokens: int) -> float:
+def dev_loss(model: Transformer, pairs: TokenizedPairs, runtime: Runtime, batch_tokens: int) -> float:
     """Return the negative log-likelihood per target token in nats, without smoothing and dropout.
 
     ``exp`` of it is the perplexity. The model's training mode is put back, and no random number is drawn.
@@ -73,9 +74,16 @@ def dev_loss(model: nn.Module, pairs: TokenizedPairs, runtime: Runtime, batch_to
         for indices in epoch_batches(pairs.src_lengths, pairs.tgt_lengths, batch_tokens, seed=0, epoch=0):
             batch = collate(pairs, indices).to(runtime.device)
             with runtime.autocast():
-                logits = model(batch.src, batch.tgt_in)
-            total += summed_loss(logits, batch.tgt_out).item()
+                hidden = model.decode(batch.tgt_in, model.encode(batch.src), batch.src)
+                total += _loss_by_chunks(model, hidden[real := batch.tgt_out != PAD], batch.tgt_out[real])
             n_tokens += batch.n_tokens
     finally:
         model.train(was_training)
     return total / max(1, n_tokens)
+
+
+def _loss_by_chunks(model: Transformer, hidden: Tensor, targets: Tensor) -> float:
+    """Return ``summed_loss`` of hidden states ``[N, D]``, never holding more logits than a training step does."""
+    size = rows_at_once(hidden.device, len(model.output.weight))
+    chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
+    return sum(summed_loss(model.project(rows), wanted).item() for rows, wanted in chunks)

@@ -24,7 +24,7 @@ from transformer_cli.data.batching import Batch
 from transformer_cli.data.tokenizer import BOS, EOS, PAD
 from transformer_cli.model.dropout import dropout
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.training.chunked_head import by_autograd, loss_of_rows
+from transformer_cli.training.chunked_head import by_autograd, loss_of_rows, rows_at_once
 from transformer_cli.training.loss import linear_cross_entropy
 
 
@@ -49,11 +49,11 @@ class Objective:
         if len(views) == 1 and not self._teachers:
             return linear_cross_entropy(views[0], model.output.weight, batch.tgt_out, self._config.label_smoothing)
         real = batch.tgt_out != PAD  # [B, T]
-        targets, taught = batch.tgt_out[real], self._taught(batch, real)
+        targets, taught = batch.tgt_out[real], _Taught(self._teachers, batch, real)
 
         def loss(logits: list[Tensor], rows: slice) -> Tensor:
             log_p = [one.log_softmax(-1) for one in logits]  # [n, V] each
-            return self._loss(log_p, targets[rows], self._mean_prediction(taught, rows))
+            return self._loss(log_p, targets[rows], taught.mean_prediction(rows))
 
         return loss_of_rows(by_autograd(loss), model.output.weight, [view[real] for view in views])
 
@@ -71,18 +71,6 @@ class Objective:
         src, tgt_in = src.repeat(2, 1), tgt_in.repeat(2, 1)
         return list(model.decode(tgt_in, model.encode(src, src_kept), src, tgt_kept).chunk(2))
 
-    @torch.no_grad()
-    def _taught(self, batch: Batch, real: Tensor) -> list[tuple[Transformer, Tensor]]:
-        """Return each teacher with its hidden states ``[N, D]``."""
-        hidden = [teacher.decode(batch.tgt_in, teacher.encode(batch.src), batch.src) for teacher in self._teachers]
-        return [(teacher, one[real]) for teacher, one in zip(self._teachers, hidden, strict=True)]
-
-    @staticmethod
-    @torch.no_grad()
-    def _mean_prediction(taught: list[tuple[Transformer, Tensor]], rows: slice) -> Tensor | None:
-        predictions = [teacher.project(hidden[rows]).softmax(-1) for teacher, hidden in taught]
-        return torch.stack(predictions).mean(0) if predictions else None  # [n, V]
-
     def _loss(self, log_p: list[Tensor], targets: Tensor, q: Tensor | None) -> Tensor:
         """Return the loss of some rows, from the log-probabilities ``[n, V]`` of each pass."""
         if self._config.simcut:
@@ -98,6 +86,33 @@ class Objective:
         if q is None:
             return data
         return torch.lerp(data, -(q * log_p).sum(), self._config.distill)
+
+
+class _Taught:
+    """What the teachers say of a batch's target tokens; asked in order, it holds a chunk of their predictions."""
+
+    @torch.no_grad()
+    def __init__(self, teachers: Sequence[Transformer], batch: Batch, real: Tensor) -> None:
+        """Let them read a batch, of whose positions ``real [B, T]`` count."""
+        self._teachers = teachers
+        self._hidden = [one.decode(batch.tgt_in, one.encode(batch.src), batch.src)[real] for one in teachers]  # [N, D]
+        self._first, self._chunk = 0, torch.empty(0)
+
+    @torch.no_grad()
+    def mean_prediction(self, rows: slice) -> Tensor | None:
+        """Return the mean of their probabilities ``[n, V]`` for some rows; None without teachers.
+
+        One product for many rows is faster than one for each of the few that ``chunked_head.py`` asks for at a time.
+        """
+        if not self._teachers:
+            return None
+        if not self._first <= rows.start < rows.stop <= self._first + len(self._chunk):
+            size = rows_at_once(self._hidden[0].device, self._teachers[0].output.out_features)
+            wanted = slice(rows.start, max(rows.stop, rows.start + size))
+            both = zip(self._teachers, self._hidden, strict=True)
+            self._chunk = torch.stack([one.project(hidden[wanted]).softmax(-1) for one, hidden in both]).mean(0)
+            self._first = rows.start
+        return self._chunk[rows.start - self._first : rows.stop - self._first]
 
 
 def smoothed_cross_entropy(log_p: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:

@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from transformer_cli.wording import counted
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -44,7 +46,7 @@ class Schedule:
         found = []
         if total_steps is not None and self.warmup_steps > total_steps:
             found.append(
-                f"warning: train.warmup_steps {self.warmup_steps} exceeds the {total_steps} steps of the run: "
+                f"warning: train.warmup_steps {self.warmup_steps} exceeds the run's {counted(total_steps, 'step')}: "
                 f"the learning rate never reaches train.lr {self.peak:g}; lower train.warmup_steps"
             )
         if step and self.learning_rate(step, total_steps) != self.learning_rate(step, before):

@@ -14,6 +14,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import RunError
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.wording import counted
 
 
 def load_teachers(paths: Sequence[str], device: torch.device) -> list[Transformer]:
@@ -58,7 +59,7 @@ def check_teachers(config: Config, tokenizer: Tokenizer) -> None:
             raise RunError(
                 "a teacher's learned positions end too early",
                 where=f"train.teachers: {path}",
-                got=f"{longest} tokens",
+                got=counted(longest, "token"),
                 expected=f"at least data.max_length {config.data.max_length}",
                 hint="lower data.max_length, or choose a teacher with sinusoidal positions",
             )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
@@ -48,7 +48,7 @@ class Trainer:
         run: RunFolder,
         runtime: Runtime,
         *,
-        validate: Callable[[nn.Module, int], Validation],
+        validate: Callable[[Transformer, int], Validation],
         progress: Progress,
         note: Callable[[str], None],
     ) -> None:
@@ -75,12 +75,12 @@ class Trainer:
         self._ranks = Ranks(runtime.rank, runtime.world_size)
         batches = batches_per_step(settings, runtime.world_size)
         self._order = DataOrder(pairs, settings.batch_tokens, batches, settings.seed)
-        self._limits = Limits(settings, self._order)
-        self._timer = StepTimer()
+        self._limits, self._timer = Limits(settings, self._order), StepTimer()
         hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
         self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
         self._ranks.spread(list(model.to(runtime.device).parameters()))
         self._updater = Updater(model.train(), settings, runtime)
+        self._ranks.refuse_difference("teachers (train.teachers)", " ".join(self._updater.teachers_sha256))
         self._journal = Journal(run, progress, note)
         self._decoding = f"beam {settings.validate_beam_size}, length penalty {config.decode.length_penalty:g}"
         self.state = TrainState()

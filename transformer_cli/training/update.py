@@ -26,6 +26,7 @@ from transformer_cli.training.objective import Objective
 from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.replicas import Replicas
 from transformer_cli.training.teachers import load_teachers, weights_sha256
+from transformer_cli.wording import counted
 
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
@@ -44,6 +45,7 @@ class Updater:
         self.optimizers = optimizing.build_optimizers(model, config, runtime.amp_dtype)
         fp16 = runtime.amp_dtype is torch.float16
         self.scaler = torch.amp.GradScaler(runtime.device.type, enabled=fp16)
+        self.scaler.scale(torch.zeros((), device=runtime.device))  # makes its scale now: threads would at once
         self.ema = None if config.ema_decay is None else Ema(model, config.ema_decay)
 
     def accumulate(self, batches: Sequence[Batch], seeds: Sequence[int], window_tokens: int) -> Tensor:
@@ -77,7 +79,6 @@ class Updater:
         """
         if loss is None:
             loss = next(self.model.parameters()).new_zeros(())
-            self.scaler.scale(loss)  # makes its scale, as the first backward pass would
         if ranks.world_size > 1:
             ranks.all_reduce_sum([loss, *optimizing.all_gradients(self.model)])
         return loss
@@ -154,7 +155,7 @@ def _memory_explained(batch: Batch, config: TrainConfig) -> Iterator[None]:
             raise
         (rows, src), tgt = batch.src.shape, batch.tgt_in.shape[1]
         raise TrainingFailed(
-            f"out of memory with a batch of {rows} rows, {src} source and {tgt} target tokens each",
+            f"out of memory with a batch of {counted(rows, 'row')}, each of {src} source and {tgt} target tokens",
             hint=f"lower train.batch_tokens (now {config.batch_tokens}); raising train.accumulate "
             f"(now {config.accumulate}) by the same factor keeps the size of a step",
         ) from error
