@@ -134,6 +134,7 @@ class TranslateRequest:
             "--forbid": self.forbid is not None,
             "more than one --run": len(self.runs) > 1,
             "--workers": self.workers is not None,
+            "--batch-tokens auto": self.search.get("batch_tokens") == "auto",
         }
         for name, given in unknown.items():
             if self.engine == "ctranslate2" and given:
