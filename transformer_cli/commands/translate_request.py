@@ -84,7 +84,7 @@ class TranslateRequest:
         """What the request says of the settings of the search; None leaves one as the recipe has it."""
         drawn = self.mbr or (self.n_best if self.sample else None)
         how = {"sampling": True, "mbr": self.mbr is not None, "beam_size": drawn} if drawn else {}
-        return {**self.search, "n_best": self.n_best, **how}
+        return {**self.search, "n_best": self.n_best, "log_probs": self.writes_json, **how}
 
     def check(self) -> None:
         """Refuse what cannot take effect.

@@ -97,6 +97,10 @@ class Workers:
             ) from error
         return [found[number] for number in range(len(asked))]
 
+    def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:
+        """Return translations of sources as they are: the search has told the log-probabilities of their tokens."""
+        return [finished for _, finished in asked]
+
     def close(self) -> None:
         """End the processes, whatever they are doing."""
         self._held.close()
