@@ -1,6 +1,7 @@
 """``tfm bench --decode`` on a small run: what it prints, and that both engines say the same."""
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command_line import Tfm
 
 from transformer_cli.benchmark.decoding import Measured, identical, ratio
@@ -16,7 +18,7 @@ from transformer_cli.commands import bench_decoding, bench_decoding_sides
 from transformer_cli.commands.bench_decoding_sides import Tuning, best_tuning, first_tuning
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.errors import RunError
+from transformer_cli.errors import RunError, TfmError
 
 
 def test_figures_of_one_round_after_another() -> None:
@@ -139,6 +141,23 @@ def _is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_workers_start_at_once_with_a_thread_each_deaf_to_ctrl_c_and_their_death_is_told(run: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    translator = Translator.from_run(run, "cpu", workers=2)
+    pool = translator._decoder._pool  # type: ignore[attr-defined]
+    try:
+        assert len(pool._processes) == 2
+        assert signal.getsignal(signal.SIGINT) is before
+        assert pool.submit(torch.get_num_threads).result() == 1
+        assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        for process in list(pool._processes.values()):
+            process.kill()
+        with pytest.raises(TfmError, match="a worker process was killed"):
+            translator.translate(["a dog ."])
+    finally:
+        translator.close()
 
 
 def test_workers_that_cannot_load_say_why(run: Path, tmp_path: Path) -> None:

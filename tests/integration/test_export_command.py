@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -65,19 +66,64 @@ def test_n_best_and_documents_keep_their_form(tfm: Tfm, export: Path) -> None:
     assert tfm(*command, "--quiet", *LINES[:2]).err == ""
 
 
-def test_what_the_engine_does_not_tell_is_null_or_refused(
-    tfm: Tfm, exported: Path, export: Path, tmp_path: Path
-) -> None:
-    copy = shutil.copytree(exported, tmp_path / "calibrated")
-    (copy / "confidence.json").write_text("{}", encoding="utf-8")
-    command = ["translate", "--run", copy, "--engine", "ctranslate2", "-b", "1", "--format", "jsonl"]
-    done = tfm(*command, LINES[0])
-    names = ["token_logprobs", "end_logprobs", "alignment", "confidence"]
-    assert [json.loads(done.lines[0])[name] for name in names] == [None] * 4
-    assert done.err == "the engine ctranslate2 tells no log-probabilities, so confidence is left out\n"
+def test_alignments_are_refused_by_name(tfm: Tfm, export: Path) -> None:
+    command = ["translate", "--run", export, "--engine", "ctranslate2", "--format", "jsonl"]
     refused = tfm(*command, "--alignment", LINES[0])
     assert refused.code == 2
     assert "the engine ctranslate2 does not know alignment" in refused.err
+
+
+def objects(tfm: Tfm, run: Path, *options: str) -> list[dict[str, Any]]:
+    done = tfm("translate", "--run", run, "-b", "1", "--format", "jsonl", *options, *LINES)
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.lines]
+
+
+def test_translations_say_of_themselves_what_our_engine_says(tfm: Tfm, exported: Path, export: Path) -> None:
+    for ours, theirs in zip(objects(tfm, exported), objects(tfm, export, "--engine", "ctranslate2"), strict=True):
+        assert theirs["tokens"] == ours["tokens"]
+        for name in ("token_logprobs", "end_logprobs"):
+            assert theirs[name] == pytest.approx(ours[name], abs=1e-4)
+        assert theirs["score"] == pytest.approx(ours["score"], abs=1e-4)
+
+
+def test_scores_are_those_of_given_translations(tfm: Tfm, exported: Path, export: Path, tmp_path: Path) -> None:
+    best = objects(tfm, export, "--engine", "ctranslate2")[:2]
+    (tmp_path / "src").write_text("".join(f"{line}\n" for line in LINES[:2]), encoding="utf-8")
+    (tmp_path / "tgt").write_text("".join(f"{line['translation']}\n" for line in best), encoding="utf-8")
+    done = tfm("score", "--run", exported, "--format", "jsonl", tmp_path / "src", tmp_path / "tgt")
+    scored = [json.loads(line) for line in done.lines]
+    alike = [number for number in (0, 1) if scored[number]["tokens"] == best[number]["tokens"]]
+    assert alike  # the usual spelling of the text is what was found
+    for number in alike:
+        assert best[number]["score"] == pytest.approx(scored[number]["score"], abs=1e-4)
+        assert best[number]["token_logprobs"] == pytest.approx(scored[number]["token_logprobs"], abs=1e-4)
+
+
+def test_confidence_holds_for_an_export_of_the_weights_in_float32(
+    tfm: Tfm, exported: Path, export: Path, files: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(exported, tmp_path / "calibrated")
+    fit = ["eval", "--run", copy, "-b", "1", "--calibrate", "--src", files / "train.en", "--ref", files / "train.de"]
+    assert tfm(*fit, "--bootstrap", "0").code == 0
+    ours = [line["confidence"] for line in objects(tfm, copy)]
+    assert sum(told is not None for told in ours) == len(LINES) - 1  # a line is blank
+    for place in (copy, copy / "ctranslate2"):
+        told = [line["confidence"] for line in objects(tfm, place, "--engine", "ctranslate2")]
+        assert told == [None if p is None else pytest.approx(p, abs=1e-4) for p in ours]
+    other = tfm("translate", "--run", copy, "--engine", "ctranslate2", "-b", "2", "--format", "jsonl", LINES[0])
+    assert "was fitted for another translation (beam_size differ)" in other.err
+    description = json.loads((copy / "ctranslate2/export.json").read_bytes())
+    for change, told in (
+        ({"quantization": "int8"}, "confidence was not fitted to weights in int8, so it is left out\n"),
+        ({"weights_sha256": "0" * 64}, "(weights differ)"),
+    ):
+        (copy / "ctranslate2/export.json").write_text(json.dumps(description | change), encoding="utf-8")
+        command = ["translate", "--run", copy / "ctranslate2", "--engine", "ctranslate2", "-b", "1"]
+        done = tfm(*command, "--format", "jsonl", LINES[0])
+        assert told in done.err
+        assert json.loads(done.lines[0])["confidence"] is None
+        assert tfm(*command, LINES[0]).err == ""
 
 
 def test_the_folder_alone_translates_without_torch(export: Path, tmp_path: Path) -> None:
@@ -215,7 +261,7 @@ def test_auto_takes_the_export_where_it_says_the_same(
     assert taken.out == plain.out
     assert taken.err.splitlines()[0] == told(export, "-b", "1") == "engine ctranslate2"
     assert told(exported, "-b", "2") == "engine torch: with a beam ctranslate2 may find other translations"
-    assert "tells no log-probabilities" in told(exported, "-b", "1", "--format", "jsonl")
+    assert told(exported, "-b", "1", "--format", "jsonl") == "engine ctranslate2"
     assert "does not know --prefix" in told(exported, "-b", "1", "--prefix", "zwei")
     assert "does not know sampling" in told(exported, "--sample")
     (tmp_path / "in.jsonl").write_text('{"source": "a", "prefix": "b"}\n', encoding="utf-8")
@@ -226,6 +272,10 @@ def test_auto_takes_the_export_where_it_says_the_same(
     unlike = shutil.copytree(exported, tmp_path / "unlike")
     described = json.loads((unlike / "ctranslate2" / "export.json").read_text(encoding="utf-8"))
     described["check"]["identical"]["float32"] -= 1
+    (unlike / "ctranslate2" / "export.json").write_text(json.dumps(described), encoding="utf-8")
+    assert "did not translate all lines of its check" in told(unlike, "-b", "1")
+    described["check"]["identical"]["float32"] += 1
+    described["quantization"] = "int8"
     (unlike / "ctranslate2" / "export.json").write_text(json.dumps(described), encoding="utf-8")
     assert "did not translate all lines of its check" in told(unlike, "-b", "1")
     monkeypatch.setattr("transformer_cli.commands.engine_choice.find_spec", lambda _: None)

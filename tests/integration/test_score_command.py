@@ -41,6 +41,9 @@ def test_text_file_and_pipe_agree_and_options_reach_the_score(
     assert len([float(line) for line in plain.lines]) == 4
     assert tfm("score", "--run", run, "-", tgt, stdin=src.read_bytes()).out == plain.out
     assert tfm("score", "--run", run, "--batch-size", 1, *pair).out == plain.out
+    chosen = tfm("score", "--run", run, "--batch-tokens", "auto", *pair)
+    assert chosen.out == plain.out
+    assert "at most 256 sentences" in chosen.err
     assert tfm("score", "--run", run, *pair, "-o", tmp_path / "scores").out == b""
     assert (tmp_path / "scores").read_bytes() == plain.out
     assert tfm("score", "--run", run, "--length-penalty", 0, *pair).out != plain.out

@@ -24,6 +24,25 @@ def test_samples_are_those_of_seed_and_line(tfm: Tfm, run: Path) -> None:
         assert json.loads(few)["translation"] in [h["text"] for h in json.loads(line)["translations"]]
 
 
+def test_batches_that_are_chosen_for_the_device_change_no_text_and_are_told_once(tfm: Tfm, run: Path) -> None:
+    plain = tfm("translate", "--run", run, *TEXTS)
+    chosen = tfm("translate", "--run", run, "--batch-tokens", "auto", *TEXTS)
+    assert chosen.out == plain.out
+    told = "side by side: at most 51 sentences, 4,096 source tokens (256 hypotheses on a CPU)"
+    assert [line for line in chosen.err.splitlines() if line not in plain.err] == [told]
+    assert tfm("translate", "--run", run, "--batch-tokens", "auto", "-q", *TEXTS).err == ""
+
+
+@pytest.mark.parametrize("wrong", ["0", "many", "-1"])
+def test_batch_tokens_are_a_number_or_auto(tfm: Tfm, run: Path, wrong: str) -> None:
+    done = tfm("translate", "--run", run, "--batch-tokens", wrong, *TEXTS)
+    assert done.code == 2
+    assert "a number from 1 or auto is expected" in done.err
+    done = tfm("translate", "--run", run, "--engine", "ctranslate2", "--batch-tokens", "auto", *TEXTS)
+    assert done.code == 2
+    assert "the engine ctranslate2 does not know --batch-tokens auto" in done.err
+
+
 @pytest.mark.parametrize("changes", [["--top-k", 1], ["--top-p", 0.000001], ["--temperature", 0.01]], ids=str)
 def test_what_leaves_no_choice_is_greedy_search(tfm: Tfm, run: Path, changes: list[object]) -> None:
     greedy = tfm("translate", "--run", run, "-b", 1, *TEXTS).lines

@@ -35,3 +35,20 @@ def test_beam_of_one_is_greedy(limits: dict[str, int], vocab_size: int) -> None:
         for sentence, cap in enumerate(caps):
             assert found[sentence][0].tokens == argmax_loop(model, sentence, cap, how), (seed, sentence)
             assert len(found[sentence]) == 1
+
+
+@pytest.mark.parametrize("normalization", ["gnmt", "plain"])
+def test_a_wider_beam_finds_more_optima_and_the_widest_all(normalization: str) -> None:
+    """How often a narrow beam misses; the counts are printed (``pytest -s``)."""
+    n, cap = 40, max(CAPS)
+    model = TableModel(0, N_SPECIAL + N_WORDS)
+    how = settings(length_penalty=1.0).but({"length_normalization": normalization})
+    best = [exhaustive(model, sentence, cap, how)[0].tokens for sentence in range(n)]
+    found = {}
+    for width in (1, 2, 3, 5, 10, N_WORDS ** (cap - 1)):
+        searched = run_search(model, [cap] * n, how.but({"beam_size": width}), n_places=n)
+        found[width] = sum(ours[0].tokens == tokens for ours, tokens in zip(searched, best, strict=True))
+    print(f"{normalization}: of {n} optima, by width of the beam: {found}")
+    counts = list(found.values())
+    assert counts == sorted(counts)
+    assert counts[0] < counts[2] < counts[-1] == n

@@ -124,6 +124,17 @@ def test_a_sentence_that_breaks_harms_nobody_after_it(beam_size: int, monkeypatc
     assert [found[number] for number in (*range(1, 16, 2), *range(16, 48))] == expected
 
 
+def test_required_phrases_widen_the_beam_of_their_own_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[int] = []
+    model = transformer(config())
+    made = model.new_cache
+    monkeypatch.setattr(model, "new_cache", lambda n, k, *rest: widths.append(k) or made(n, k, *rest))
+    asked = [Source([5, 3]), Source([6, 3], required=[[20, 21]]), Source([7, 3])]
+    found = BatchDecoder(model, Runtime.resolve("cpu")).search(asked, DecodeSettings(beam_size=3, max_length_ratio=0.1))
+    assert sorted(widths) == [3, 5]
+    assert "20, 21" in str(found[1][0].tokens)
+
+
 def test_wide_beams_get_fewer_places(monkeypatch: pytest.MonkeyPatch) -> None:
     places: list[int] = []
     model = transformer(config())

@@ -16,6 +16,7 @@ from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine, differences
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.scoring import Pair, score_pairs
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translator import _LINE_BREAKS, Translator
@@ -98,6 +99,25 @@ def test_scores_are_ours_but_for_what_must_not_be_chosen(
         assert their[0].score == pytest.approx(our[0].score, rel=0.02)
         if their[0].capped:
             assert their[0].score == pytest.approx(our[0].score, abs=2e-3)  # scored afresh, with </s>
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("changes", [{}, {"min_length": 0}, {"max_length_ratio": 0.2}], ids=str)
+def test_log_probabilities_and_scores_of_what_was_found_are_ours(
+    engines: tuple[BatchDecoder, CTranslate2Engine], sources: list[Source], beam_size: int, changes: dict[str, object]
+) -> None:
+    how = DecodeSettings(beam_size=beam_size, n_best=beam_size).but(changes)
+    ours, theirs = engines
+    found = theirs.search(sources, how)
+    asked = [(source.ids, hypothesis) for source, of_line in zip(sources, found, strict=True) for hypothesis in of_line]
+    told = theirs.told(asked, how.but({"batch_size": 7}))
+    pairs = [Pair(ids, hypothesis.tokens) for ids, hypothesis in asked]
+    expected = score_pairs([ours._model], ours._runtime, pairs, how)
+    for (_, before), after, reference in zip(asked, told, expected, strict=True):
+        assert (after.tokens, after.capped) == (before.tokens, before.capped)
+        assert before.log_probs == []
+        assert after.log_probs == pytest.approx(reference.log_probs, abs=1e-4)
+        assert after.score == pytest.approx(reference.score, abs=1e-4)
 
 
 def test_the_n_best_are_different_and_in_the_order_of_our_penalty(

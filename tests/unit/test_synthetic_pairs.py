@@ -38,7 +38,8 @@ class Dictionary:
 
 
 def make(*runs: Dictionary, **settings: object) -> PairMaker:
-    return PairMaker(runs, {}, **({"back": False, "tag": False, "by_reference": False, "max_ratio": 50} | settings))
+    how = [DecodeSettings.from_config(run.config.decode) for run in runs]
+    return PairMaker(runs, how, **({"back": False, "tag": False, "by_reference": False, "max_ratio": 50} | settings))
 
 
 def pairs(maker: PairMaker, *lines: str | Line) -> list[tuple[str, str]]:

@@ -53,15 +53,30 @@ EarlyStopping = Annotated[
     ),
 ]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
+
+
+def _tokens_or_auto(text: str | None) -> int | str | None:
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or not 1 <= int(text) <= LARGEST:
+        raise typer.BadParameter(f"a number from 1 or auto is expected, not {text!r}")
+    return int(text)
+
+
 BatchTokens = Annotated[
-    int | None,
-    typer.Option("--batch-tokens", min=1, max=LARGEST, help="Most source tokens in a batch, padding included."),
+    str | None,
+    typer.Option(
+        "--batch-tokens",
+        metavar="N|auto",
+        callback=_tokens_or_auto,
+        help="Most source tokens in a batch, padding included; auto: it and --batch-size as device and model suggest.",
+    ),
 ]
 
 
 def search_options(
-    beam_size: int | None, length_penalty: float | None, batch_size: int | None, batch_tokens: int | None
-) -> dict[str, float | None]:
+    beam_size: int | None, length_penalty: float | None, batch_size: int | None, batch_tokens: str | None
+) -> dict[str, float | str | None]:
     """Return overrides of the run's ``decode`` section by name."""
     search = {"beam_size": beam_size, "length_penalty": length_penalty}
     return search | {"batch_size": batch_size, "batch_tokens": batch_tokens}

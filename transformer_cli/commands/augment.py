@@ -11,6 +11,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.commands.batch_choice import search_settings
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import Note, note_on_stderr
@@ -84,7 +85,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
     with output_file(request.output) as file:  # first: a place that cannot be written is known before a model is loaded
         translators = [Translator.from_run(run, device=request.device, to=request.to) for run in request.runs]
         _check_direction(request, translators)
-        maker = _maker(request, translators)
+        maker = _maker(request, translators, note)
         total = _count(request.inputs)
         for src, tgt in _told(maker, _windows(request), total, note):
             file.write(f"{_one_cell(src)}\t{_one_cell(tgt)}\n")
@@ -136,10 +137,13 @@ def _check_direction(request: AugmentRequest, translators: list[Translator]) -> 
             )
 
 
-def _maker(request: AugmentRequest, translators: list[Translator]) -> PairMaker:
+def _maker(request: AugmentRequest, translators: list[Translator], note: Note) -> PairMaker:
     return PairMaker(
         translators,
-        request.search,
+        [
+            search_settings(translator.config.decode, request.search, [run], request.device, note)
+            for translator, run in zip(translators, request.runs, strict=True)
+        ],
         back=request.mono is not None,
         tag=request.tags,
         by_reference=request.choose == "reference",

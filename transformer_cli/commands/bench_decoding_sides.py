@@ -122,7 +122,7 @@ def _load(tuning: Tuning, settings: DecodeSettings) -> None:
 def _ours(tuning: Tuning, settings: DecodeSettings) -> Translate:
     translator = Translator.from_run(tuning.place, "cpu", workers=tuning.n_workers)
     settings = settings.but({"batch_size": tuning.sentences, "batch_tokens": 10**6})
-    translator.translate_window(["."] * tuning.n_workers, settings)  # a model has been loaded
+    translator.translate_window(["."] * tuning.n_workers, settings)  # waits for one worker's model; the others load on
     _state["end"] = translator.close
 
     def translate(lines: Sequence[str]) -> tuple[list[str], int]:

@@ -16,19 +16,25 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Engine, Translation
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError
+from transformer_cli.export.folder import ExportFolder, is_export
 
 _NAME = "confidence.json"
+_DIGITS = 16
 _Line = TypeVar("_Line")
 
 
 def short_sha256(path: Path) -> str:
     """Return the start of the hash of a file."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
 
 
-def circumstances(run: Path, translator: Translator, settings: DecodeSettings) -> Circumstances:
-    """Return what a confidence fitted now would hold for."""
+def circumstances(
+    run: Path, translator: Translator, settings: DecodeSettings, export: ExportFolder | None = None
+) -> Circumstances:
+    """Return what a confidence fitted now would hold for; an export stands for the weights that it was made of."""
+    if export is not None:
+        return Circumstances.of(export.weights_sha256[:_DIGITS], translator.tgt_lang, settings)
     from transformer_cli.checkpoint import weights_file  # an export is translated without torch
 
     return Circumstances.of(short_sha256(weights_file(run)), translator.tgt_lang, settings)
@@ -51,12 +57,13 @@ def fitting_confidence(
     run: Path, translator: Translator, settings: DecodeSettings, note: Note, engine: Engine = "torch"
 ) -> Confidence | None:
     """Return the confidence of a run if it holds for this translation; if there is one that does not, say why."""
-    path = folder_of(run) / _NAME
+    export = ExportFolder.of(run) if engine == "ctranslate2" else None
+    path = (run.resolve().parent if is_export(run) else folder_of(run)) / _NAME
     if not path.is_file():
         return None
     hint = "confidence is left out; tfm eval --split dev --calibrate fits it anew"
-    if engine != "torch":
-        note(f"the engine {engine} tells no log-probabilities, so confidence is left out")
+    if export is not None and export.quantization != "float32":
+        note(f"confidence was not fitted to weights in {export.quantization}, so it is left out")
         return None
     try:
         found = Confidence.from_json(path.read_text(encoding="utf-8"))
@@ -64,7 +71,7 @@ def fitting_confidence(
         what = f"{error.what} (got {error.got})" if isinstance(error, DataError) and error.got else str(error)
         note(f"warning: {path} cannot be used: {what}; {hint}")
         return None
-    if differing := found.fitted_for.differences(circumstances(run, translator, settings)):
+    if differing := found.fitted_for.differences(circumstances(run, translator, settings, export)):
         note(f"{path} was fitted for another translation ({', '.join(differing)} differ): {hint}")
         return None
     return found

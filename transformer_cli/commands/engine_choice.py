@@ -37,8 +37,6 @@ def _why_not(request: TranslateRequest, runs: Sequence[Path]) -> str | None:
         return "with a beam ctranslate2 may find other translations"
     if request.reads_json:
         return "JSON lines may bring prefixes"
-    if request.writes_json:
-        return "ctranslate2 tells no log-probabilities"
     if folder.quantization != "float32" or not folder.is_identical:
         return "the export did not translate all lines of its check as the run does"
     return None

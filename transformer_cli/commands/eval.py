@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from transformer_cli.checkpoint import RunFolder
+from transformer_cli.commands.batch_choice import search_settings
 from transformer_cli.commands.eval_confidence import Translated, calibrated
 from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, print_report, render
 from transformer_cli.commands.eval_request import EvalRequest
@@ -17,7 +18,6 @@ from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.run_choice import chosen_run, folder_of
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
-from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import RunError
 from transformer_cli.evaluation import (
@@ -170,7 +170,7 @@ class _Task:
         sources, request = self.text.src, self.request
         assert sources is not None, "a request to translate has sources"
         translator = Translator.from_run(run, device=request.device, to=request.to)
-        settings = DecodeSettings.from_config(translator.config.decode).but(request.search)
+        settings = search_settings(translator.config.decode, request.search, [run], request.device, self.note)
         self.note(f"translating {counted(len(sources), 'line')} with {run} ({settings.describe()})")
         start, events, found = time.perf_counter(), LineNotes(), []
         for number, translation in enumerate(translator.stream(sources, settings), start=1):

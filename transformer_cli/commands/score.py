@@ -8,6 +8,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.commands.batch_choice import search_settings
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines
@@ -52,7 +53,8 @@ def run_score(request: ScoreRequest) -> None:
         with _sink(request.output) as write:
             runs = request.runs or (chosen_run(None, note),)
             scorer = Scorer.from_runs(runs, request.device, request.to)
-            settings = DecodeSettings.from_config(scorer.config.decode).but(request.search)
+            wanted = {**request.search, "beam_size": 1}  # one translation of each line is read
+            settings = search_settings(scorer.config.decode, wanted, runs, request.device, note)
             for number, scored in enumerate(_scored(request, scorer, settings, events)):
                 write(_text(scored) if request.output_format == "text" else _jsonl(scored, number))
     finally:

@@ -9,7 +9,6 @@ Not here: files, progress and the report (``augment.py``).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
@@ -70,7 +69,7 @@ class PairMaker:
     def __init__(
         self,
         translators: Sequence[Translator],
-        search: dict[str, Any],
+        settings: Sequence[DecodeSettings],
         *,
         back: bool,
         tag: bool,
@@ -81,7 +80,7 @@ class PairMaker:
 
         Args:
             translators: each proposes candidates; all of one direction.
-            search: overrides of the runs' ``decode`` settings.
+            settings: how each of them searches.
             back: the lines are targets, and translations become sources.
             tag: put ``TAG`` in front of translations that become sources.
             by_reference: of all candidates in the beams keep the closest to the line's reference (Kim & Rush 2016,
@@ -89,7 +88,7 @@ class PairMaker:
             max_ratio: the longer side of a pair has at most so many times the tokens of the shorter.
         """
         self._translators = translators
-        self._settings = [_settings(translator, search, by_reference) for translator in translators]
+        self._settings = [replace(how, n_best=how.beam_size) if by_reference else how for how in settings]
         self._back, self._tag, self._by_reference, self._max_ratio = back, tag, by_reference, max_ratio
         self._chrf = CHRF()
         self._recent = _Recent()
@@ -158,11 +157,6 @@ class PairMaker:
         if not self._back:
             return line, translation
         return f"{TAG} {translation}" if self._tag else translation, line
-
-
-def _settings(translator: Translator, search: dict[str, Any], by_reference: bool) -> DecodeSettings:
-    settings = DecodeSettings.from_config(translator.config.decode).but(search)
-    return replace(settings, n_best=settings.beam_size) if by_reference else settings
 
 
 def _candidates(translator: Translator, texts: Sequence[str], settings: DecodeSettings) -> list[list[Candidate]]:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from transformer_cli.commands.batch_choice import search_settings
 from transformer_cli.commands.boundary import quiet_if_reader_left
 from transformer_cli.commands.confidence_file import fitting_confidence, with_confidence
 from transformer_cli.commands.engine_choice import with_chosen_engine
@@ -53,7 +54,7 @@ def run_translate(request: TranslateRequest) -> None:
             request = with_chosen_engine(request, runs, note)
             translator = _translator(request, runs)
             shared = stack.enter_context(closing(_shared(request, runs, translator)))
-            settings = DecodeSettings.from_config(translator.config.decode).but(request.overrides)
+            settings = _settings(request, runs, translator, note)
             if request.engine == "ctranslate2" and (told := differences(settings)):
                 note(told)
             confidence = _confidence(request, runs, translator, settings, note)
@@ -80,6 +81,11 @@ def _translator(request: TranslateRequest, runs: Sequence[Path]) -> Translator:
         return Translator.from_runs(runs, request.device, request.to, request.workers or 1)
     assert request.engine != "auto", "it has been chosen"
     return Translator.from_run(runs[0], device=request.device, to=request.to, engine=request.engine)
+
+
+def _settings(request: TranslateRequest, runs: Sequence[Path], translator: Translator, note: Note) -> DecodeSettings:
+    recipe, processes = translator.config.decode, request.workers or 1
+    return search_settings(recipe, request.overrides, runs, request.device, note, processes=processes)
 
 
 def _shared(request: TranslateRequest, runs: Sequence[Path], translator: Translator) -> "SharedTranslator | Translator":

@@ -84,7 +84,7 @@ class TranslateRequest:
         """What the request says of the settings of the search; None leaves one as the recipe has it."""
         drawn = self.mbr or (self.n_best if self.sample else None)
         how = {"sampling": True, "mbr": self.mbr is not None, "beam_size": drawn} if drawn else {}
-        return {**self.search, "n_best": self.n_best, **how}
+        return {**self.search, "n_best": self.n_best, "log_probs": self.writes_json, **how}
 
     def check(self) -> None:
         """Refuse what cannot take effect.
@@ -134,6 +134,7 @@ class TranslateRequest:
             "--forbid": self.forbid is not None,
             "more than one --run": len(self.runs) > 1,
             "--workers": self.workers is not None,
+            "--batch-tokens auto": self.search.get("batch_tokens") == "auto",
         }
         for name, given in unknown.items():
             if self.engine == "ctranslate2" and given:

@@ -107,6 +107,10 @@ class BatchDecoder:
         """Return how each target token attends to its source; see ``read_attention``."""
         return read_attention(self._model, self._runtime, pairs, settings)
 
+    def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:
+        """Return translations of sources as they are: the search has told the log-probabilities of their tokens."""
+        return [finished for _, finished in asked]
+
     def close(self) -> None:
         """Nothing is to be given back."""
 

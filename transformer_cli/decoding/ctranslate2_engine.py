@@ -9,6 +9,8 @@ What it does by itself, found by running version 4.8.5:
 * its score is log P / length^alpha, ``</s>`` counted: our ``plain`` normalisation; GNMT's it does not have. What must
   not be chosen leaves its softmax, here only the choice: a log P may be larger by the probability of ``<unk>``,
   ``<pad>`` and ``<s>``;
+* ``score_batch`` tells the log-probabilities of given tokens in the whole vocabulary, those that ours reports. Where
+  they are asked for, the scores of what was chosen are made of them; what is chosen is decided without;
 * beam search stops at ``beam_size`` times ``patience`` finished hypotheses, even if a live one could still win. Twice
   the beam, as many as our pool holds, misses less than once: with a beam of 5 a Multi30k model gave our own search's
   translation of 200 of 200 lines, not 199, in 4 % more time; a hardly trained one of 194, not 185, in 25 % more.
@@ -17,7 +19,7 @@ So the search is its own, and what it found is ordered by our normalisation. No 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from itertools import groupby
 from typing import Any
 
@@ -33,7 +35,7 @@ from transformer_cli.wording import counted
 _PATIENCE = 2  # finished hypotheses per place in the beam, as our pool holds
 _LARGEST_PENALTY = 10
 _MAPPED = {"beam_size", "n_best", "length_penalty", "max_length_ratio", "min_length", "no_repeat_ngram"}
-_MAPPED |= {"length_normalization", "batch_size", "batch_tokens", "refill", "seed"}
+_MAPPED |= {"length_normalization", "batch_size", "batch_tokens", "refill", "seed", "log_probs"}
 
 
 class CTranslate2Engine:
@@ -83,6 +85,17 @@ class CTranslate2Engine:
         """Tell attention; ``search`` refuses to be asked for alignments before it comes to this."""
         raise UserError("the engine ctranslate2 tells no attention", hint="use --engine torch")
 
+    def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:
+        """Return translations of sources with the log-probabilities of their tokens, and the scores that follow."""
+        rows = [
+            (self._tokenizer.src_pieces(source), [self._pieces[token] for token in finished.tokens])
+            for source, finished in asked
+        ]
+        return [
+            replace(finished, score=sum(values) / length_norm(len(values), settings), log_probs=values)
+            for (_, finished), values in zip(asked, self._log_probs(rows, settings), strict=True)
+        ]
+
     def close(self) -> None:
         """Nothing is to be given back."""
 
@@ -114,17 +127,22 @@ class CTranslate2Engine:
         if not rows:
             return
         sources, tokens = map(list, zip(*rows, strict=True))
-        shared = {"max_batch_size": settings.batch_size, "max_input_length": 0}
-        scored = self._translator.score_batch(sources, tokens, **shared)
         grown = self._translator.translate_batch(
             sources,
             tokens,  # as the start of the translation
             beam_size=1,
             max_decoding_length=len(tokens[0]) + 1,
-            **shared | self._choice(settings),
+            max_batch_size=settings.batch_size,
+            **self._choice(settings),
         )
-        for score, result in zip(scored, grown, strict=True):
-            yield sum(score.log_probs), not self._ended(result.hypotheses[0])
+        for values, result in zip(self._log_probs(rows, settings), grown, strict=True):
+            yield sum(values), not self._ended(result.hypotheses[0])
+
+    def _log_probs(self, rows: list[tuple[list[str], list[str]]], settings: DecodeSettings) -> list[list[float]]:
+        """Return log P of each token, and of ``</s>``, of hypotheses (source, tokens)."""
+        sources, tokens = [source for source, _ in rows], [tokens for _, tokens in rows]
+        how = {"max_batch_size": settings.batch_size, "max_input_length": 0}
+        return [scored.log_probs for scored in self._translator.score_batch(sources, tokens, **how)]
 
     def _choice(self, settings: DecodeSettings) -> dict[str, Any]:
         """Return what may be chosen, and that nothing is cut off."""

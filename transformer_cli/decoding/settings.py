@@ -37,6 +37,7 @@ class DecodeSettings:
         batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
         refill: let waiting sentences take the places of finished ones.
         alignment: tell which source words each translated word comes from; costs a pass over what was found.
+        log_probs: tell the log-probability of each token; our engine does so anyway, CTranslate2 by one more pass.
     """
 
     beam_size: int = 5
@@ -57,6 +58,7 @@ class DecodeSettings:
     batch_tokens: int = 4096
     refill: bool = True
     alignment: bool = False
+    log_probs: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched.

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from transformer_cli.decoding.pool import Finished
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Engine = Literal["torch", "ctranslate2"]
+Text = tuple[str, list[Finished]]  # a translation, and what it was put together from
 
 
 @dataclass(frozen=True)
@@ -68,5 +70,32 @@ class Decoder(Protocol):
     ) -> Sequence["NDArray[np.float32]"]:
         """Return how the tokens of each translation attend to its source, ``[T, S]``."""
 
+    def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:
+        """Return translations of sources with the log-probabilities of their tokens."""
+
     def close(self) -> None:
         """Give back what a garbage collector does not: processes."""
+
+
+def told(
+    decoder: Decoder,
+    sources: Sequence[Sequence[Sequence[int]]],
+    chosen: Sequence[Sequence[Text]],
+    settings: DecodeSettings,
+) -> list[list[Text]]:
+    """Return the chosen texts of each line, whose parts have the log-probabilities of their tokens now.
+
+    Args:
+        decoder: that found them.
+        sources: ids of the parts of each line.
+        chosen: texts of each line.
+        settings: length normalisation, and how large a batch may be.
+    """
+    pairs = [
+        (ids, part)
+        for line, texts in zip(sources, chosen, strict=True)
+        for _, parts in texts
+        for ids, part in zip(line, parts, strict=True)
+    ]
+    found = iter(decoder.told(pairs, settings))
+    return [[(text, list(islice(found, len(parts)))) for text, parts in texts] for texts in chosen]

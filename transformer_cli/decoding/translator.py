@@ -26,15 +26,13 @@ from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source, first_alike
-from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Translation
+from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Text, Translation, told
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
-
-Text = tuple[str, list[Finished]]  # a translation, and what it was put together from
 
 #: Lines read ahead by default: enough for full batches of every length.
 WINDOW = 2048
@@ -227,6 +225,8 @@ class Translator:
         ]
         found = iter(self._search(sentences, settings))
         chosen = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
+        if settings.log_probs:
+            chosen = told(self._decoder, pieces, chosen, settings)
         translations = [
             Translation(line, [self._hypothesis(*one) for one in of_line], len(parts))
             for line, of_line, parts in zip(lines, chosen, pieces, strict=True)

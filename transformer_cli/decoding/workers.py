@@ -56,7 +56,8 @@ class Workers:
         # A child that is being started would print a traceback at Ctrl-C; ignored signals stay ignored in it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
         try:
-            self._pool.submit(os.getpid)  # starts all processes
+            for _ in range(n_workers):  # each call starts one, as long as none is idle
+                self._pool.submit(os.getpid)
         finally:
             if before is not None:
                 signal.signal(signal.SIGINT, before)
@@ -96,6 +97,10 @@ class Workers:
                 "a worker process was killed, perhaps because memory ran out", hint="take fewer --workers"
             ) from error
         return [found[number] for number in range(len(asked))]
+
+    def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:
+        """Return translations of sources as they are: the search has told the log-probabilities of their tokens."""
+        return [finished for _, finished in asked]
 
     def close(self) -> None:
         """End the processes, whatever they are doing."""

@@ -40,6 +40,7 @@ class ExportFolder:
     tokenizer: Tokenizer
     quantization: str
     positions: int  # most tokens of a source or of a translation, with </s>
+    weights_sha256: str  # of the weights that it was made of
     is_identical: bool = False  # in float32 it translated all lines of its check as the run does
 
     @classmethod
@@ -58,7 +59,8 @@ class ExportFolder:
             raise RunError("has no usable recipe", where=where, got=counted(error.error_count(), "error")) from None
         check = described.get("check", {})
         identical = bool(check) and check["identical"].get("float32") == check["lines"]
-        return cls(path, config, Tokenizer.load(path), described["quantization"], described["positions"], identical)
+        names = ("quantization", "positions", "weights_sha256")
+        return cls(path, config, Tokenizer.load(path), *(described[name] for name in names), identical)
 
     @classmethod
     def of(cls, run: Path) -> "ExportFolder":

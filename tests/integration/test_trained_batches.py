@@ -1,0 +1,101 @@
+"""What a trained model says of a line does not depend on what is translated beside it, in which order, or by whom."""
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from toy_language import DEEDS, NUMBERS, THINGS
+
+from transformer_cli.decoding.phrases import ANYTHING, Phrases
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import Translator
+
+SEARCHES = {
+    "greedy": {"beam_size": 1},
+    "beam 5": {"beam_size": 5, "n_best": 3},
+    "samples": {"beam_size": 4, "n_best": 4, "sampling": True, "seed": 3, "temperature": 1.5},
+    "wishes": {"beam_size": 5},
+}
+STARTS = (None, "zwei", "Die")
+
+
+def lines(n: int) -> list[str]:
+    """Return different lines of one to three sentences; some words the model has never seen."""
+    draw = random.Random(1)
+    words = [list(of) for of in (NUMBERS, THINGS, DEEDS)]
+    found: dict[str, None] = {}
+    while len(found) < n:
+        sentences = [" ".join(draw.choice(of) for of in words) + "." for _ in range(draw.randint(1, 3))]
+        found[" ".join([*sentences, *["a boat?"] * (draw.random() < 0.2)])] = None
+    return list(found)
+
+
+class Asked:
+    """Lines, each with its place in the input and what is wished of it."""
+
+    def __init__(self, name: str, n: int, translator: Translator) -> None:
+        self.lines, self.how = lines(n), DecodeSettings(**SEARCHES[name])  # type: ignore[arg-type]
+        self.prefixes: list[str | None] = [None] * n
+        self.phrases = ANYTHING
+        if name == "wishes":
+            self.prefixes = [STARTS[number % len(STARTS)] for number in range(n)]
+            terms = translator.wishes.glossary({"cats": "Kater", "houses": "Hausboote"})
+            self.phrases = Phrases(terms, translator.wishes.forbid(["schlafen", "Hunde f"]))
+
+    def of(self, translator: Translator, order: Sequence[int], batch_size: int) -> dict[int, Translation]:
+        """Translate in windows; samples depend on a line's number, so only neighbours of the input share one."""
+        how, found = self.how.but({"batch_size": batch_size}), dict[int, Translation]()
+        for window in self._windows(order, 2 * batch_size + 1):
+            texts, prefixes = [self.lines[number] for number in window], [self.prefixes[number] for number in window]
+            done = translator.translate_window(texts, how, window[0], prefixes, self.phrases)
+            found |= zip(window, done, strict=True)
+        return found
+
+    def _windows(self, order: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+        shuffled = list(order) != sorted(order)
+        size = 1 if self.how.sampling and shuffled else size
+        yield from (order[start : start + size] for start in range(0, len(order), size))
+
+
+def assert_same(name: str, run: Path, shared: Translator, n: int, few: int) -> None:
+    alone = Translator.from_run(run, "cpu")
+    asked = Asked(name, n, alone)
+    order = list(range(n))
+    shuffled = random.Random(2).sample(order, n)
+    expected = asked.of(alone, order, 7)
+    some = shuffled[:few] if asked.how.sampling else shuffled  # shuffled samples are drawn one by one
+    for which, translator, batch_size in (
+        (some, alone, 50),
+        (shuffled[:few], alone, 1),
+        (order, shared, 50),
+        (shuffled[:few], shared, 7),
+    ):
+        assert asked.of(translator, which, batch_size) == {number: expected[number] for number in which}
+    texts = {translation.text for translation in expected.values()}
+    assert len(texts) > n / 2
+    if name == "wishes":
+        for number, translation in expected.items():
+            assert translation.text.startswith(asked.prefixes[number] or "")
+            assert not asked.phrases.said(translation.text)
+        assert sum("Kater" in text for text in texts) > n / 8
+
+
+@pytest.fixture(scope="module")
+def shared(run: Path) -> Iterator[Translator]:
+    translator = Translator.from_run(run, "cpu", workers=2)
+    yield translator
+    translator.close()
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_lines_of_a_trained_run_are_their_own(name: str, run: Path, shared: Translator) -> None:
+    assert_same(name, run, shared, n=16, few=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_thousand_lines_of_a_trained_run_are_their_own(name: str, run: Path, shared: Translator) -> None:
+    assert_same(name, run, shared, n=1000, few=150)

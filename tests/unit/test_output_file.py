@@ -1,0 +1,67 @@
+"""What an output must not replace: what its command reads, and what a run or an export consists of."""
+
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.commands.output_file import output_file, refuse_file_of_run, refuse_replacing
+from transformer_cli.commands.part_file import part_file
+from transformer_cli.errors import UserError
+
+RECORDS = ["metrics.jsonl", "samples.jsonl", "scores.jsonl", "train.log"]
+OF_A_RUN = ["run.json", "config.yaml", "model.safetensors", "tokenizer.model", "confidence.json", *RECORDS]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Something that looks like a run, with a checkpoint, an export and texts of its user."""
+    names = [*OF_A_RUN, "checkpoints/step-1/ema.safetensors", "my.de", "my.jsonl"]
+    names += ["ctranslate2/export.json", "ctranslate2/model.bin"]
+    for name in names:
+        path = tmp_path / "run" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("old", encoding="utf-8")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    "name", [*OF_A_RUN, "checkpoints/step-1/ema.safetensors", "ctranslate2/export.json", "ctranslate2/model.bin"]
+)
+def test_a_file_of_a_run_is_never_replaced(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "link").symlink_to(folder / name)
+    for path in (folder / name, tmp_path / "link"):
+        with pytest.raises(UserError, match="is a file of a run"), output_file(path) as file:
+            file.write("new")
+        with (
+            pytest.raises(UserError, match="is a file of a run"),
+            part_file(str(path), print, resume=False, overwrite=False) as part,
+        ):
+            part.write("new")
+    assert (folder / name).read_text(encoding="utf-8") == "old"
+    assert not list(folder.rglob("*.part*"))
+
+
+@pytest.mark.parametrize("name", ["my.de", "my.jsonl", "new.json", "new.log", "checkpoints/step-1/my.de"])
+def test_texts_and_new_files_may_lie_in_a_run(folder: Path, name: str) -> None:
+    with output_file(folder / name) as file:
+        file.write("new")
+    assert (folder / name).read_text(encoding="utf-8") == "new"
+
+
+def test_files_of_the_same_kinds_elsewhere_are_the_users(tmp_path: Path) -> None:
+    for name in ("my.json", "train.log"):
+        (tmp_path / name).touch()
+        refuse_file_of_run(tmp_path / name)
+
+
+def test_what_is_read_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "text").touch()
+    (tmp_path / "link").symlink_to("text")
+    out = str(tmp_path / "text")
+    for read in (out, tmp_path / "text", tmp_path / "link", f"{out}.part"):
+        with pytest.raises(UserError, match="replace the input"):
+            refuse_replacing(out, (None, "-", read))
+    with pytest.raises(UserError, match="replace the input"):
+        refuse_replacing(str(tmp_path / "link"), (out,))
+    refuse_replacing(out, (None, "-", tmp_path / "other", f"{out}.json"))
+    refuse_replacing("-", ("-", out))
