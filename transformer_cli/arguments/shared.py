@@ -49,6 +49,10 @@ EarlyStopping = Annotated[
         "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when none can win."
     ),
 ]
+Shortlist = Annotated[
+    bool | None,
+    typer.Option("--shortlist/--no-shortlist", help="Choose among likely pieces only (tfm shortlist), or among all."),
+]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Most sentences in a batch.")]
 BatchTokens = Annotated[
     int | None, typer.Option("--batch-tokens", min=1, help="Most source tokens in a batch, padding included.")

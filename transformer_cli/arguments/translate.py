@@ -18,6 +18,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     Runs,
+    Shortlist,
     To,
 )
 
@@ -121,6 +122,7 @@ def translate(
     length_penalty: LengthPenalty = None,
     length_normalization: LengthNormalization = None,
     early_stopping: EarlyStopping = None,
+    shortlist: Shortlist = None,
     max_length_ratio: MaxLengthRatio = None,
     min_length: MinLength = None,
     sample: Sample = False,

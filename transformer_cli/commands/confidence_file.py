@@ -30,7 +30,8 @@ def circumstances(run: Path, translator: Translator, settings: DecodeSettings) -
     """Return what a confidence fitted now would hold for."""
     from transformer_cli.checkpoint import weights_file  # an export is translated without torch
 
-    return Circumstances.of(short_sha256(weights_file(run)), translator.tgt_lang, settings)
+    shortlist = translator.shortlist.fingerprint if settings.shortlist else None
+    return Circumstances.of(short_sha256(weights_file(run)), translator.tgt_lang, settings, shortlist)
 
 
 def write_confidence(run: Path, confidence: Confidence) -> Path:

@@ -8,7 +8,8 @@ from typing import Any
 from transformer_cli.errors import UserError
 
 #: Options that override a setting of the same name (``DecodeSettings``).
-_SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "batch_size", "batch_tokens")
+_SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "shortlist")
+_SEARCH += ("batch_size", "batch_tokens")
 
 
 @dataclass(frozen=True)

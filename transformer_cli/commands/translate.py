@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -60,8 +61,10 @@ def run_translate(request: TranslateRequest) -> None:
                 note(told)
             confidence = _confidence(request, runs, translator, settings, note)
             phrases = _phrases(request, translator)
+            shortlist = translator.shortlist.fingerprint if settings.shortlist else None
             lines = _prefixed(_source(request, events), request, translator, phrases)
-            done = sink.begin(lambda: _job(request, runs, settings, phrases, confidence), (line.raw for line in lines))
+            job = partial(_job, request, runs, settings, phrases, confidence, shortlist)
+            done = sink.begin(job, (line.raw for line in lines))
             batches = ([line] for line in lines) if request.prompts else windows(lines)
             shared = stack.enter_context(closing(_shared(request, runs, translator)))
 
@@ -159,6 +162,7 @@ def _job(
     settings: DecodeSettings,
     phrases: Phrases,
     confidence: Confidence | None,
+    shortlist: str | None,
 ) -> Job:
     """Return what the output depends on besides the input; how lines are batched is none of it."""
     found = [_weights_and_device(request, run) for run in runs]
@@ -173,6 +177,7 @@ def _job(
         "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
         "engine": request.engine,
         "weights": " ".join(short_sha256(weights) for weights, _ in found),
+        "shortlist": shortlist,
         "confidence": None if confidence is None else confidence.fingerprint,
         "device": found[0][1],
         "sentences": sentence_rule(),

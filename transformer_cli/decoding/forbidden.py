@@ -6,6 +6,7 @@ have begun, and a token is blocked where its bytes lead through the end of one. 
 inside of words. Not here: whose hypotheses stand at which node (``hypotheses.py``).
 """
 
+import copy
 from collections import deque
 from collections.abc import Sequence
 
@@ -30,6 +31,12 @@ class ForbiddenPhrases:
             self._insert(phrase.encode())
         self._fallback = self._fallbacks()
         self._blocked: dict[int, list[int]] = {}
+
+    def among(self, ids: Sequence[int]) -> "ForbiddenPhrases":
+        """Return the same for tokens that are numbered by a list of ids."""
+        other = copy.copy(self)
+        other._surfaces, other._blocked = [self._surfaces[number] for number in ids], {}
+        return other
 
     def step(self, node: int, token: int) -> int:
         """Return the node after a token."""

@@ -1,7 +1,10 @@
 """One sentence that waits to be translated, and what is wished of its translation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 
@@ -17,6 +20,8 @@ class Source:
         prefix: target ids with which every translation starts.
         required: phrases of target ids that its translation has to hold.
         forbidden: what its translation must not hold.
+        listed: ids, ascending, of which alone its translation may be made, if there is a shortlist. Within a search the
+            other ids are then numbers in this list (``own_tokens.py``).
         cap: longest translation, with ``</s>``; set by the decoder, which knows its limits.
     """
 
@@ -25,6 +30,7 @@ class Source:
     prefix: Sequence[int] = ()
     required: Sequence[Sequence[int]] = ()
     forbidden: ForbiddenPhrases | None = None
+    listed: NDArray[np.int64] | None = field(default=None, compare=False)
     cap: int = 0
 
     @property

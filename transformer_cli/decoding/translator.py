@@ -9,8 +9,9 @@ CTranslate2's (``ctranslate2_engine.py``).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +28,11 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
 from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Translation
 from transformer_cli.decoding.wishes import Wishes
+from transformer_cli.errors import UserError
 from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
+    from transformer_cli.decoding.shortlist import Shortlist
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
 
@@ -54,6 +57,7 @@ class Translator:
         to: str | None = None,
         *,
         max_length: int | None = None,
+        shortlist: "Callable[[], Shortlist] | None" = None,
     ) -> None:
         """Wrap what searches.
 
@@ -63,6 +67,7 @@ class Translator:
             config: ``decode``, ``data.max_length`` and ``data.tgt_lang`` are used.
             to: language to translate into, one of those the model was trained for; None: ``data.tgt_lang``.
             max_length: longest source, in tokens, that the model can take; None: any.
+            shortlist: gives what settings with ``shortlist`` need.
 
         Raises:
             UserError: the model was not trained for that language.
@@ -70,7 +75,7 @@ class Translator:
         self.tokenizer, self.config = tokenizer, config
         self.tgt_lang = config.data.target(to)
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
-        self._decoder = decoder
+        self._decoder, self._open_shortlist = decoder, shortlist
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
         #: Prepares what may be wished of a translation.
         self.wishes = Wishes(tokenizer, config.data.src_lang, self.tgt_lang, self._longest - 1)
@@ -80,7 +85,13 @@ class Translator:
 
     @classmethod
     def of_model(
-        cls, model: "Transformer", tokenizer: Tokenizer, config: Config, runtime: "Runtime", to: str | None = None
+        cls,
+        model: "Transformer",
+        tokenizer: Tokenizer,
+        config: Config,
+        runtime: "Runtime",
+        to: str | None = None,
+        shortlist: "Shortlist | None" = None,
     ) -> "Translator":
         """Wrap a model, which may be one that is being trained: translating leaves no trace in it.
 
@@ -90,13 +101,16 @@ class Translator:
             config: as of ``__init__``.
             runtime: device and precision.
             to: as of ``__init__``.
+            shortlist: of the model's training pairs.
 
         Raises:
             UserError: the model was not trained for that language.
         """
         from transformer_cli.decoding.batch_decoder import BatchDecoder
 
-        return cls(BatchDecoder(model, runtime), tokenizer, config, to, max_length=model.max_length)
+        given = None if shortlist is None else lambda: shortlist
+        decoder = BatchDecoder(model, runtime)
+        return cls(decoder, tokenizer, config, to, max_length=model.max_length, shortlist=given)
 
     @classmethod
     def from_run(
@@ -131,6 +145,7 @@ class Translator:
         """
         from transformer_cli.decoding.batch_decoder import BatchDecoder
         from transformer_cli.decoding.ensemble import load_models, shortest_positions
+        from transformer_cli.decoding.shortlist import Shortlist
         from transformer_cli.runtime import Runtime
 
         runtime = Runtime.resolve(device)
@@ -138,18 +153,22 @@ class Translator:
             return cls._of_workers([Path(run) for run in runs], str(runtime.device), to, workers)
         models, tokenizer, config = load_models(runs, runtime.device)
         decoder = BatchDecoder(models[0], runtime, models[1:])
-        return cls(decoder, tokenizer, config, to, max_length=shortest_positions(models))
+        limit = shortest_positions(models)
+        return cls(decoder, tokenizer, config, to, max_length=limit, shortlist=lambda: Shortlist.of_run(runs[0]))
 
     @classmethod
     def _of_workers(cls, runs: Sequence[Path], device: str, to: str | None, n_workers: int) -> "Translator":
         from transformer_cli.checkpoint.loading import open_model
+        from transformer_cli.decoding.shortlist import Shortlist
         from transformer_cli.decoding.workers import Workers
 
         folders = [open_model(run) for run in runs]
         learned = [f.config.data.max_length for f in folders if f.config.model.positions == "learned"]
-        main = folders[0]
-        workers = Workers(runs, n_workers, device)
-        return cls(workers, main.tokenizer, main.config, to, max_length=min(learned, default=None))
+        main, limit = folders[0], min(learned, default=None)
+        workers, first = Workers(runs, n_workers, device), runs[0]
+        return cls(
+            workers, main.tokenizer, main.config, to, max_length=limit, shortlist=lambda: Shortlist.of_run(first)
+        )
 
     def close(self) -> None:
         """End the processes of workers."""
@@ -160,6 +179,18 @@ class Translator:
         folder = ExportFolder.of(run)
         decoder = CTranslate2Engine(folder, device)
         return cls(decoder, folder.tokenizer, folder.config, to, max_length=decoder.max_length)
+
+    @cached_property
+    def shortlist(self) -> "Shortlist":
+        """The shortlist of the run, or the first of several.
+
+        Raises:
+            RunError: the run has none that fits.
+            UserError: none can be used here.
+        """
+        if self._open_shortlist is None:
+            raise UserError("only our own engine searches with a shortlist", hint="--engine torch, or --no-shortlist")
+        return self._open_shortlist()
 
     def translate(
         self,
@@ -219,8 +250,16 @@ class Translator:
         """
         forced = [self.wishes.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
+        listed = self.shortlist.of if settings.shortlist else lambda ids: None
         sentences = [
-            Source(ids, (first + number, part), () if part else prefix, phrases.required_ids(text), phrases.forbidden)
+            Source(
+                ids,
+                (first + number, part),
+                () if part else prefix,
+                phrases.required_ids(text),
+                phrases.forbidden,
+                listed(ids),
+            )
             for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
             for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
