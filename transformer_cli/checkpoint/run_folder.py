@@ -9,7 +9,6 @@
     metrics.jsonl        a record per log interval and validation
     samples.jsonl        sample translations of every validation
     train.log            what was printed
-    shortlist.safetensors  which pieces translations are chosen among, if it was made (``decoding/shortlist.py``)
 
 Not here: when to save (``training/trainer.py``), how to write durably (``durable.py``), loading (``loading.py``).
 """

@@ -75,7 +75,8 @@ def _links(pairs: TokenizedPairs, n_targets: int) -> tuple[Numbers, NDArray[np.i
     """Number the couples and the target pieces of all pairs.
 
     Returns:
-        The couples, ascending, as source * n_targets + target; and of each link its couple and its target piece's place.
+        The couples, ascending, as source * n_targets + target; of each link its couple; and its target piece, numbered
+        through all pairs.
     """
     distinct, inverses, places, first = [], [], [], 0
     for chunk in _chunks(pairs):

@@ -117,10 +117,6 @@ class Tokenizer:
         """
         return [self._surface(number) for number in range(self.tgt_vocab_size)]
 
-    def tgt_bytes(self) -> list[int]:
-        """Return the target ids that stand for single bytes."""
-        return [number for number in range(self.tgt_vocab_size) if self._tgt.is_byte(number)]
-
     def _surface(self, number: int) -> bytes:
         piece: str = self._tgt.id_to_piece(number)
         if number < _N_SPECIAL or self._tgt.is_control(number) or self._tgt.is_unknown(number):

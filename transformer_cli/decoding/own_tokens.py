@@ -15,8 +15,8 @@ from transformer_cli.decoding.source import Source
 
 
 def with_own_tokens(sentence: Source) -> Source:
-    """Return a sentence whose wishes are numbered by its list, which they are added to; one without stays as it is."""
-    if sentence.listed is None:
+    """Return a sentence whose wishes are numbered by its list, to which they are added; without either it stays."""
+    if sentence.listed is None or not (sentence.prefix or sentence.required or sentence.forbidden):
         return sentence
     wished = [*sentence.prefix, *(token for phrase in sentence.required for token in phrase)]
     listed = np.union1d(sentence.listed, np.array(wished, dtype=np.int64))

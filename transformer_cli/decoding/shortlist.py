@@ -6,14 +6,16 @@ need (Jean et al. 2015, section 3.2). The list of a line is a function of its ow
 it does not depend on its batch. Probabilities are those among the pieces of the list.
 
 Always in a list: the special ids, so that they keep the columns that they have in the vocabulary; the 256 bytes, so
-that everything can be spelled; the most frequent pieces. ``shortlist.safetensors`` in a run holds it, and belongs to the
-run's tokenizer, whatever becomes of its weights. Not here: how pieces are found to go together (``data/lexicon.py``),
-and how a step makes use of it (``own_tokens.py``, ``own_output.py``).
+that everything can be spelled; the most frequent pieces. ``shortlist.safetensors`` in a run holds it, and belongs to
+the run's tokenizer, whatever becomes of its weights. Not here: how pieces are found to go together
+(``data/lexicon.py``), and how a step makes use of it (``own_tokens.py``, ``own_output.py``).
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +30,9 @@ from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from transformer_cli.errors import RunError
 
 SHORTLIST = "shortlist.safetensors"
-PER_PIECE, FREQUENT = 50, 200
+PER_PIECE, FREQUENT = 100, 200
+
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 Ids = NDArray[np.int64]
 
@@ -55,14 +59,23 @@ class Shortlist:
         size = tokenizer.tgt_vocab_size
         counts = np.bincount(np.concatenate(list(pairs.tgt)), minlength=size)
         often = np.argsort(-counts, kind="stable")[:frequent]  # of equals the lower id
-        always = [PAD, UNK, BOS, EOS, *tokenizer.tgt_bytes(), *often[counts[often] > 0].tolist()]
+        single = [number for number, piece in enumerate(tokenizer.tgt_pieces(range(size))) if _BYTE.fullmatch(piece)]
+        always = [PAD, UNK, BOS, EOS, *single, *often[counts[often] > 0].tolist()]
         best = fit_lexicon(pairs, size).best(min(per_piece, size), tokenizer.src_vocab_size)
         return cls(np.unique(np.array(always, dtype=np.int64)), best)
 
     def of(self, source: Sequence[int]) -> Ids:
         """Return the ids, ascending, of which the translation of these source ids may be made."""
-        found = self.of_pieces[np.unique(np.asarray(source, dtype=np.int64))]
-        return np.union1d(self.always, found[found >= 0])
+        listed = self._in_every_list.copy()
+        listed[self.of_pieces[list(source)]] = True
+        return np.flatnonzero(listed[:-1])
+
+    @cached_property
+    def _in_every_list(self) -> NDArray[np.bool_]:
+        """Boolean for each id, and one more, which is what -1 points to."""
+        found = np.zeros(max(self.always[-1], self.of_pieces.max()) + 2, dtype=bool)
+        found[self.always] = True
+        return found
 
     @property
     def fingerprint(self) -> str:

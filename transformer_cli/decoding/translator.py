@@ -21,12 +21,12 @@ from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
-from transformer_cli.decoding.pieces import cut, join, places
-from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.pieces import cut, places
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Translation
+from transformer_cli.decoding.texts import chosen_texts, hypothesis
+from transformer_cli.decoding.translation import Decoder, Engine, Translation
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.errors import UserError
 from transformer_cli.export.folder import ExportFolder
@@ -36,14 +36,10 @@ if TYPE_CHECKING:
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
 
-Text = tuple[str, list[Finished]]  # a translation, and what it was put together from
-
 #: Lines read ahead by default: enough for full batches of every length.
 WINDOW = 2048
 
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
-# Everything that some reader of the output could take for the end of a line.
-_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
 class Translator:
@@ -264,9 +260,10 @@ class Translator:
             for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
         found = iter(self._decoder.search(sentences, settings))
-        chosen = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
+        by_line = [list(islice(found, len(parts))) for parts in pieces]
+        chosen = [chosen_texts(of_line, settings, self.tokenizer, self.tgt_lang) for of_line in by_line]
         translations = [
-            Translation(line, [self._hypothesis(*one) for one in of_line], len(parts))
+            Translation(line, [hypothesis(*one, self.tokenizer) for one in of_line], len(parts))
             for line, of_line, parts in zip(lines, chosen, pieces, strict=True)
         ]
         if settings.alignment:
@@ -291,37 +288,6 @@ class Translator:
         pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
         spelled = [[piece for piece in of_part if not _BYTE.fullmatch(piece)] for of_part in pieces]
         return ["".join(of_part).replace("\u2581", " ") for of_part in spelled]
-
-    def _chosen(self, pieces: list[list[Finished]], settings: DecodeSettings) -> list[Text]:
-        """Return the n best texts, best first, each with a translation of every piece; a blank line has none."""
-        if not pieces:
-            return [("", [])]
-        if settings.mbr:
-            from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
-
-            pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
-        nothing = Finished(-float("inf"), [], capped=False)
-        found = [piece or [nothing] for piece in pieces]  # weights that are not numbers leave nothing to choose from
-        chosen: list[Text] = []
-        for rank in range(max(map(len, found))):
-            parts = [piece[min(rank, len(piece) - 1)] for piece in found]
-            text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang).translate(_LINE_BREAKS)
-            if settings.repeats or text not in (other for other, _ in chosen):
-                chosen.append((text, parts))
-            if len(chosen) == settings.n_best:
-                break
-        return chosen
-
-    def _hypothesis(self, text: str, parts: list[Finished]) -> Hypothesis:
-        known = all(part.log_probs for part in parts)  # of </s> at least, if the engine tells
-        return Hypothesis(
-            text,
-            sum(part.score for part in parts) / max(1, len(parts)),
-            [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)],
-            any(part.capped for part in parts),
-            [value for part in parts for value in part.log_probs[:-1]] if known else None,
-            [part.log_probs[-1] for part in parts] if known else None,
-        )
 
 
 def _with_alignments(translation: Translation, alignments: list[str | None]) -> Translation:
