@@ -154,10 +154,8 @@ def translate(
             raise typer.BadParameter("--json prints one document; it does not go with --format")
         options["output_format"] = "json"
     del options["debug"]
-    options["workers"] = _number_of_workers(workers)
-    command.run_translate(
-        command.TranslateRequest.of(options | {"texts": tuple(texts or ()), "runs": tuple(runs or ())})
-    )
+    options |= {"workers": _number_of_workers(workers), "texts": tuple(texts or ()), "runs": tuple(runs or ())}
+    command.run_translate(command.TranslateRequest.of(options))
 
 
 def _number_of_workers(text: str) -> int | None:
