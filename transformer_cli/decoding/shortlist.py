@@ -126,7 +126,7 @@ class Shortlist:
     def _check(self, path: Path, tokenizer: Tokenizer, hint: str) -> None:
         always, of_pieces = self.always, self.of_pieces
         fits = always.ndim == 1 and of_pieces.ndim == 2 and len(of_pieces) == tokenizer.src_vocab_size
-        fits = fits and (always.dtype, of_pieces.dtype) == (np.int64, np.int32) and of_pieces.size > 0
+        fits = fits and always.dtype == np.int64 and of_pieces.dtype == np.int32 and of_pieces.size > 0
         fits = fits and always[: EOS + 1].tolist() == [PAD, UNK, BOS, EOS] and bool((np.diff(always) > 0).all())
         if not (fits and max(always[-1], of_pieces.max()) < tokenizer.tgt_vocab_size):
             raise RunError("is no shortlist, or damaged", where=str(path), hint=hint)
