@@ -19,6 +19,7 @@ from transformer_cli.arguments.export import export
 from transformer_cli.arguments.init import init
 from transformer_cli.arguments.runs import runs
 from transformer_cli.arguments.score import score
+from transformer_cli.arguments.shortlist import shortlist
 from transformer_cli.arguments.text_arguments import TextCommand
 from transformer_cli.arguments.train import train
 from transformer_cli.arguments.translate import translate
@@ -38,6 +39,7 @@ app.command("translate", cls=TextCommand)(translate)
 app.command("eval")(evaluate)
 app.command("score")(score)
 app.command("augment")(augment)
+app.command("shortlist")(shortlist)
 app.command("export")(export)
 app.command("bench")(bench)
 app.command("runs")(runs)

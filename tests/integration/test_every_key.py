@@ -169,6 +169,12 @@ def translation(config: Config, path: Path) -> object:
     return [(hypothesis.tokens, hypothesis.score) for one in found for hypothesis in one.hypotheses]
 
 
+def translation_of_run(config: Config, path: Path) -> object:
+    translator = Translator.from_run(trained(config, path).path, "cpu")
+    found = translator.translate_window(["one cats sleep. q1"], DecodeSettings.from_config(config.decode))
+    return found[0].hypotheses[0].score
+
+
 def kept_for_backward(config: Config, _: Path) -> object:
     made, kept = experiment(config), []
     Updater(made.model.train(), config.train, Runtime.resolve("cpu"))
@@ -284,6 +290,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("decode.max_length_ratio", "0.5", translation, []),
     ("decode.min_length", "40", translation, ENDING),
     ("decode.no_repeat_ngram", "2", translation, []),
+    ("decode.shortlist", "true", translation_of_run, []),
 ]  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.scoring import Pair, score_pairs
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.decoding.translator import _LINE_BREAKS, Translator
+from transformer_cli.decoding.texts import _LINE_BREAKS
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import RunError, UserError
 from transformer_cli.export.folder import ExportFolder
 

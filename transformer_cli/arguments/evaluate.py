@@ -17,6 +17,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     Run,
+    Shortlist,
     To,
 )
 from transformer_cli.commands.notes import note_on_stderr
@@ -71,6 +72,7 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     length_normalization: LengthNormalization = None,
     early_stopping: EarlyStopping = None,
+    shortlist: Shortlist = None,
     batch_size: BatchSize = None,
     batch_tokens: BatchTokens = None,
     device: Device = "auto",

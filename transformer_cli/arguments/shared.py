@@ -52,6 +52,10 @@ EarlyStopping = Annotated[
         "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when none can win."
     ),
 ]
+Shortlist = Annotated[
+    bool | None,
+    typer.Option("--shortlist/--no-shortlist", help="Choose among likely pieces only (tfm shortlist), or among all."),
+]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
 
 

@@ -20,6 +20,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     Runs,
+    Shortlist,
     To,
 )
 
@@ -135,6 +136,7 @@ def translate(
     length_penalty: LengthPenalty = None,
     length_normalization: LengthNormalization = None,
     early_stopping: EarlyStopping = None,
+    shortlist: Shortlist = None,
     max_length_ratio: MaxLengthRatio = None,
     min_length: MinLength = None,
     sample: Sample = False,
@@ -166,10 +168,8 @@ def translate(
             raise typer.BadParameter("--json prints one document; it does not go with --format")
         options["output_format"] = "json"
     del options["debug"]
-    options["workers"] = _number_of_workers(workers)
-    command.run_translate(
-        command.TranslateRequest.of(options | {"texts": tuple(texts or ()), "runs": tuple(runs or ())})
-    )
+    options |= {"workers": _number_of_workers(workers), "texts": tuple(texts or ()), "runs": tuple(runs or ())}
+    command.run_translate(command.TranslateRequest.of(options))
 
 
 def _number_of_workers(text: str) -> int | None:

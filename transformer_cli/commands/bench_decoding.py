@@ -30,7 +30,7 @@ from transformer_cli.wording import counted
 
 _TRIED_LINES = 300  # to find the best tuning
 #: What CTranslate2 does and cannot do otherwise.
-_ALIKE = {"length_normalization": "plain", "early_stopping": True}
+_ALIKE = {"length_normalization": "plain", "early_stopping": True, "shortlist": False}
 _MEANINGS = {
     "sentences_per_second": "lines to lines, SentencePiece included; median over rounds in turn, after warm-up",
     "ratio": "our speed / that of CTranslate2 with the same weights, median over the rounds: 1.2 is faster by a fifth",

@@ -37,7 +37,8 @@ def circumstances(
         return Circumstances.of(export.weights_sha256[:_DIGITS], translator.tgt_lang, settings)
     from transformer_cli.checkpoint import weights_file  # an export is translated without torch
 
-    return Circumstances.of(short_sha256(weights_file(run)), translator.tgt_lang, settings)
+    shortlist = translator.shortlist.fingerprint if settings.shortlist else None
+    return Circumstances.of(short_sha256(weights_file(run)), translator.tgt_lang, settings, shortlist)
 
 
 def write_confidence(run: Path, confidence: Confidence) -> Path:

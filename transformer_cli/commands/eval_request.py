@@ -8,7 +8,8 @@ from typing import Any
 from transformer_cli.errors import UserError
 
 #: Options that override a setting of the same name (``DecodeSettings``).
-_SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "batch_size", "batch_tokens")
+_SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "shortlist")
+_BATCHES = ("batch_size", "batch_tokens")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class EvalRequest:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "EvalRequest":
         """Take the options of the command line, by their names."""
-        search = {name: options[name] for name in _SEARCH}
+        search = {name: options[name] for name in (*_SEARCH, *_BATCHES)}
         return cls(search=search, **{name: value for name, value in options.items() if name not in search})
 
     @property

@@ -66,7 +66,7 @@ def refuse_unlike(agreement: Agreement) -> None:
 
 
 def _greedy(translator: Translator, lines: Sequence[str]) -> list[str]:
-    settings = DecodeSettings.from_config(translator.config.decode).but({"beam_size": 1})
+    settings = DecodeSettings.from_config(translator.config.decode).but({"beam_size": 1, "shortlist": False})
     return [translation.text for translation in translator.translate_window(lines, settings)]
 
 

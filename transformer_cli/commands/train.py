@@ -15,6 +15,7 @@ from transformer_cli.commands.provenance import origin
 from transformer_cli.commands.run_choice import newest_started_run
 from transformer_cli.commands.tables import data_table
 from transformer_cli.config import Config
+from transformer_cli.decoding.shortlist import SHORTLIST, Shortlist
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import ConfigError, RunError
 from transformer_cli.evaluation import Validator
@@ -156,10 +157,11 @@ def tell(experiment: Experiment, runtime: Runtime, note: Note) -> None:
 def make_trainer(experiment: Experiment, run: RunFolder, runtime: Runtime, quiet: bool) -> Trainer:
     """Put a trainer together: the model, the data, and a validation that can decode."""
     config = experiment.config
+    shortlist = _shortlist(experiment, run) if config.decode.shortlist else None
     in_float32 = replace(runtime, amp_dtype=None)  # as `tfm eval` translates, so that both find the same BLEU
 
     def translate(model: Transformer, lines: Sequence[str]) -> list[str]:
-        translator = Translator.of_model(model, experiment.tokenizer, config, in_float32)
+        translator = Translator.of_model(model, experiment.tokenizer, config, in_float32, shortlist=shortlist)
         return translator.translate(lines, beam_size=config.train.validate_beam_size)
 
     return Trainer(
@@ -172,6 +174,16 @@ def make_trainer(experiment: Experiment, run: RunFolder, runtime: Runtime, quiet
         progress=_progress(quiet),
         note=note_on_stderr(quiet),
     )
+
+
+def _shortlist(experiment: Experiment, run: RunFolder) -> Shortlist:
+    """Return the run's shortlist; one that is not there yet is made."""
+    if (run.path / SHORTLIST).is_file():
+        return Shortlist.load(run.path, run.tokenizer)
+    made = Shortlist.fitted(experiment.train_pairs.plain, run.tokenizer)
+    if not isinstance(run, FollowedRun):
+        made.save(run.path, run.tokenizer)
+    return made
 
 
 def _progress(quiet: bool) -> Progress:

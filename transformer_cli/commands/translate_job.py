@@ -46,6 +46,7 @@ def job_of(
             "glossary": digest([*chain(*phrases.glossary.terms.items())]) if phrases.glossary else None,
             "forbid": digest(phrases.forbidden.phrases) if phrases.forbidden else None,
             "engine": request.engine,
+            "shortlist": translator.shortlist.fingerprint if settings.shortlist else None,
             "weights": " ".join(short_sha256(weights) for weights, _ in found),
             "confidence": None if confidence is None else confidence.fingerprint,
             "device": found[0][1],

@@ -16,6 +16,7 @@ _JSON_NAMES = (".jsonl", ".jsonl.gz")
 SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "max_length_ratio", "min_length")
 BATCHES = ("batch_size", "batch_tokens")
 OUTPUT = ("alignment",)
+LISTS = ("shortlist",)
 SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -55,7 +56,7 @@ class TranslateRequest:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "TranslateRequest":
         """Take the options of the command line, by their names."""
-        search = {name: options[name] for name in (*SEARCH, *BATCHES, *SAMPLING, *OUTPUT)}
+        search = {name: options[name] for name in (*SEARCH, *BATCHES, *SAMPLING, *OUTPUT, *LISTS)}
         return cls(search=search, **{name: value for name, value in options.items() if name not in search})
 
     @property
@@ -132,6 +133,7 @@ class TranslateRequest:
             "--prefix": self.prefix is not None,
             "--glossary": self.glossary is not None,
             "--forbid": self.forbid is not None,
+            "--shortlist": bool(self.search.get("shortlist")),
             "more than one --run": len(self.runs) > 1,
             "--workers": self.workers is not None,
             "--batch-tokens auto": self.search.get("batch_tokens") == "auto",

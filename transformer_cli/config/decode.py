@@ -27,3 +27,6 @@ class DecodeConfig(Section):
     no_repeat_ngram: Annotated[int, Field(ge=0)] = Field(
         0, description="forbid n-grams of this size to recur; 0: allow"
     )
+    shortlist: bool = Field(
+        False, description="choose among the pieces that a line's source pieces go with in training; made by train"
+    )

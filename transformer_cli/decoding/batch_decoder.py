@@ -21,6 +21,7 @@ from transformer_cli.decoding.model_steps import (
     canonical_places,
     room_for_keys,
 )
+from transformer_cli.decoding.own_tokens import with_ids, with_own_tokens
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.search import search
@@ -89,7 +90,7 @@ class BatchDecoder:
         """
         if settings.sampling and any(sentence.required for sentence in sentences):
             raise UserError("what is drawn cannot be made to hold phrases", hint="search with a beam")
-        sentences = [replace(sentence, cap=self._cap(sentence, settings)) for sentence in sentences]
+        sentences = [with_own_tokens(replace(one, cap=self._cap(one, settings))) for one in sentences]
         lengths = [canonical_length(len(sentence.ids), self._max_length) for sentence in sentences]
         found: list[list[Finished]] = [[] for _ in sentences]
         with answering(self._models, self._runtime):
@@ -100,7 +101,7 @@ class BatchDecoder:
                     numbers = [alike[number] for number in chosen]
                     group = [sentences[number] for number in numbers]
                     for number, result in zip(numbers, self._search(group, n_places, how), strict=True):
-                        found[number] = result
+                        found[number] = [with_ids(sentences[number], one) for one in result]
         return found
 
     def attention(self, pairs: Sequence[Pair], settings: DecodeSettings) -> list[NDArray[np.float32]]:
@@ -132,4 +133,5 @@ class BatchDecoder:
     def _steps(self, model: Transformer, sentences: list[Source], n_places: int, width: int) -> ModelSteps:
         longest = max(len(sentence.ids) for sentence in sentences)
         room = room_for_keys(model, canonical_length(longest, model.max_length))
-        return ModelSteps(model, n_places, width, room, self._runtime)
+        longest_list = max((len(one.listed) for one in sentences if one.listed is not None), default=None)
+        return ModelSteps(model, n_places, width, room, self._runtime, longest_list)

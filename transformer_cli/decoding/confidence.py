@@ -20,7 +20,7 @@ from transformer_cli.decoding.translation import Translation
 from transformer_cli.errors import DataError
 
 # Settings that leave the best translation as it is; the seed is of no use, as samples are not the best.
-_NOT_SEARCH = {"n_best", "batch_size", "batch_tokens", "refill", "alignment", "log_probs", "seed"}
+_NOT_SEARCH = {"n_best", "batch_size", "batch_tokens", "refill", "alignment", "log_probs", "seed", "shortlist"}
 
 #: From a translation and the log-probabilities of its tokens, with those of ``</s>``.
 _FEATURES: dict[str, Callable[[Translation, Sequence[float]], float]] = {
@@ -61,9 +61,10 @@ class Circumstances:
     search: Mapping[str, Any]
 
     @classmethod
-    def of(cls, weights: str, to: str, settings: DecodeSettings) -> "Circumstances":
-        """Take what changes the best translation from the settings."""
+    def of(cls, weights: str, to: str, settings: DecodeSettings, shortlist: str | None = None) -> "Circumstances":
+        """Take what changes the best translation from the settings; a shortlist by its hash, if there is one."""
         search = {name: value for name, value in asdict(settings).items() if name not in _NOT_SEARCH}
+        search |= {} if shortlist is None else {"shortlist": shortlist}
         return cls(weights, to, json.loads(json.dumps(search)))  # equal to what was stored: JSON has no tuples
 
     def differences(self, other: "Circumstances") -> list[str]:

@@ -7,6 +7,7 @@ inside of words. One list serves a whole job, so what was found out about it is 
 gets the list with every window of lines. Not here: whose hypotheses stand at which node (``hypotheses.py``).
 """
 
+import copy
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
@@ -35,6 +36,12 @@ class ForbiddenPhrases:
     def __reduce__(self) -> tuple[object, ...]:
         """Travel to another process as phrases and surfaces; the same ones are built there only once."""
         return _built, (self.phrases, self._surfaces)
+
+    def among(self, ids: Sequence[int]) -> "ForbiddenPhrases":
+        """Return the same for tokens that are numbered by a list of ids."""
+        other = copy.copy(self)
+        other._surfaces, other._blocked = [self._surfaces[number] for number in ids], {}
+        return other
 
     def step(self, node: int, token: int) -> int:
         """Return the node after a token."""

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.data.tokenizer import PAD
+from transformer_cli.decoding.own_output import OwnOutput
 from transformer_cli.decoding.source import Source
 from transformer_cli.model.cache import padded_keys
 from transformer_cli.model.transformer import Transformer
@@ -50,9 +51,21 @@ def canonical_places(n: int, width: int = 1) -> int:
 class ModelSteps:
     """A model with its cache."""
 
-    def __init__(self, model: Transformer, n_places: int, n_hypotheses: int, src_length: int, runtime: Runtime) -> None:
-        """Make room for ``n_places`` (canonical) sources of at most ``src_length`` tokens, padding counted."""
+    def __init__(
+        self,
+        model: Transformer,
+        n_places: int,
+        n_hypotheses: int,
+        src_length: int,
+        runtime: Runtime,
+        longest_list: int | None = None,
+    ) -> None:
+        """Make room for ``n_places`` (canonical) sources of at most ``src_length`` tokens, padding counted.
+
+        Sources with lists, of at most ``longest_list`` ids, are searched in tokens that are numbered by their lists.
+        """
         self._model, self._runtime = model, runtime
+        self._own = None if longest_list is None else OwnOutput(model.output.weight, n_places, longest_list)
         with runtime.autocast():
             self._cache = model.new_cache(n_places, n_hypotheses, src_length)
         self._broken = torch.zeros(n_places, dtype=torch.bool, device=runtime.device)
@@ -63,6 +76,8 @@ class ModelSteps:
         if broken := [place for place in places if is_broken[place]]:
             self._cache.clear(broken)
             self._broken[broken] = False
+        if self._own is not None:
+            self._own.admit(places, [sentence.listed for sentence in sentences if sentence.listed is not None])
         lengths = [canonical_length(len(sentence.ids), self._model.max_length) for sentence in sentences]
         for length in sorted(set(lengths)):
             chosen = [number for number, other in enumerate(lengths) if other == length]
@@ -78,16 +93,22 @@ class ModelSteps:
         """Go on with these places only, in this order."""
         self._cache.keep(places)
         self._broken = self._broken[places]
+        if self._own is not None:
+            self._own.keep(places)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """Return the log-probabilities ``[N * K, V]``, float32, of what follows the newest tokens ``[N, K]``."""
+        ids = tokens if self._own is None else self._own.ids(tokens)
         with self._runtime.autocast():
-            hidden = self._model.decode_step(tokens, parents, self._cache)  # [N, K, D]
-            logits = self._model.project(hidden.flatten(0, 1))
-        log_probs: Tensor = logits.float().log_softmax(-1)
+            hidden = self._model.decode_step(ids, parents, self._cache)  # [N, K, D]
+            log_probs = self._whole(hidden) if self._own is None else self._own.log_probs(hidden)
         # To clear every place that a new sentence takes would cost 4 % of a search with a beam of 5.
         self._broken |= log_probs[:, PAD].isnan().view(len(tokens), -1).any(-1)
         return log_probs
+
+    def _whole(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self._model.project(hidden.flatten(0, 1))
+        return logits.float().log_softmax(-1)
 
 
 def room_for_keys(model: Transformer, length: int) -> int:

@@ -36,6 +36,7 @@ class DecodeSettings:
         batch_size: most sentences that are translated side by side.
         batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
         refill: let waiting sentences take the places of finished ones.
+        shortlist: choose among the pieces that a line's source pieces go with in training, and compute no others.
         alignment: tell which source words each translated word comes from; costs a pass over what was found.
         log_probs: tell the log-probability of each token; our engine does so anyway, CTranslate2 by one more pass.
     """
@@ -57,6 +58,7 @@ class DecodeSettings:
     batch_size: int = 128
     batch_tokens: int = 4096
     refill: bool = True
+    shortlist: bool = False
     alignment: bool = False
     log_probs: bool = False
 
@@ -100,6 +102,7 @@ class DecodeSettings:
             max_length_ratio=decode.max_length_ratio,
             min_length=decode.min_length,
             no_repeat_ngram=decode.no_repeat_ngram,
+            shortlist=decode.shortlist,
         )
 
     def but(self, given: Mapping[str, Any]) -> "DecodeSettings":
@@ -125,6 +128,7 @@ class DecodeSettings:
         parts += ["plain length normalisation"] * (self.length_normalization == "plain")
         parts += [f"max length {self.max_length_ratio:g} x source + {_EXTRA_LENGTH}", f"min length {self.min_length}"]
         parts += [f"no repeated {self.no_repeat_ngram}-gram"] * bool(self.no_repeat_ngram)
+        parts += ["shortlist"] * self.shortlist
         return ", ".join(parts)
 
     def _choice(self) -> list[str]:

@@ -9,8 +9,9 @@ CTranslate2's (``ctranslate2_engine.py``).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,18 +20,19 @@ from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
-from transformer_cli.decoding.joining import by_draw, by_rank
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
-from transformer_cli.decoding.pieces import cut, join, places
-from transformer_cli.decoding.pool import Finished
+from transformer_cli.decoding.pieces import cut, places
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
-from transformer_cli.decoding.source import Source, first_alike
-from transformer_cli.decoding.translation import Decoder, Engine, Hypothesis, Text, Translation, told
+from transformer_cli.decoding.source import Source, once_if_alike
+from transformer_cli.decoding.texts import chosen_texts, hypothesis
+from transformer_cli.decoding.translation import Decoder, Engine, Translation, told
 from transformer_cli.decoding.wishes import Wishes
+from transformer_cli.errors import UserError
 from transformer_cli.export.folder import ExportFolder
 
 if TYPE_CHECKING:
+    from transformer_cli.decoding.shortlist import Shortlist
     from transformer_cli.model.transformer import Transformer
     from transformer_cli.runtime import Runtime
 
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
 WINDOW = 2048
 
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
-# Everything that some reader of the output could take for the end of a line.
-_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
 class Translator:
@@ -53,6 +53,7 @@ class Translator:
         to: str | None = None,
         *,
         max_length: int | None = None,
+        shortlist: "Callable[[], Shortlist] | None" = None,
     ) -> None:
         """Wrap what searches.
 
@@ -62,6 +63,7 @@ class Translator:
             config: ``decode``, ``data.max_length`` and ``data.tgt_lang`` are used.
             to: language to translate into, one of those the model was trained for; None: ``data.tgt_lang``.
             max_length: longest source, in tokens, that the model can take; None: any.
+            shortlist: gives what settings with ``shortlist`` need.
 
         Raises:
             UserError: the model was not trained for that language.
@@ -69,7 +71,7 @@ class Translator:
         self.tokenizer, self.config = tokenizer, config
         self.tgt_lang = config.data.target(to)
         self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
-        self._decoder = decoder
+        self._decoder, self._open_shortlist = decoder, shortlist
         self._longest = min(config.data.max_length, max_length or config.data.max_length)
         #: Prepares what may be wished of a translation.
         self.wishes = Wishes(tokenizer, config.data.src_lang, self.tgt_lang, self._longest - 1)
@@ -79,7 +81,13 @@ class Translator:
 
     @classmethod
     def of_model(
-        cls, model: "Transformer", tokenizer: Tokenizer, config: Config, runtime: "Runtime", to: str | None = None
+        cls,
+        model: "Transformer",
+        tokenizer: Tokenizer,
+        config: Config,
+        runtime: "Runtime",
+        to: str | None = None,
+        shortlist: "Shortlist | None" = None,
     ) -> "Translator":
         """Wrap a model, which may be one that is being trained: translating leaves no trace in it.
 
@@ -89,13 +97,16 @@ class Translator:
             config: as of ``__init__``.
             runtime: device and precision.
             to: as of ``__init__``.
+            shortlist: of the model's training pairs.
 
         Raises:
             UserError: the model was not trained for that language.
         """
         from transformer_cli.decoding.batch_decoder import BatchDecoder
 
-        return cls(BatchDecoder(model, runtime), tokenizer, config, to, max_length=model.max_length)
+        given = None if shortlist is None else lambda: shortlist
+        decoder = BatchDecoder(model, runtime)
+        return cls(decoder, tokenizer, config, to, max_length=model.max_length, shortlist=given)
 
     @classmethod
     def from_run(
@@ -130,6 +141,7 @@ class Translator:
         """
         from transformer_cli.decoding.batch_decoder import BatchDecoder
         from transformer_cli.decoding.ensemble import load_models, shortest_positions
+        from transformer_cli.decoding.shortlist import Shortlist
         from transformer_cli.runtime import Runtime
 
         runtime = Runtime.resolve(device)
@@ -137,18 +149,22 @@ class Translator:
             return cls._of_workers([Path(run) for run in runs], str(runtime.device), to, workers)
         models, tokenizer, config = load_models(runs, runtime.device)
         decoder = BatchDecoder(models[0], runtime, models[1:])
-        return cls(decoder, tokenizer, config, to, max_length=shortest_positions(models))
+        limit = shortest_positions(models)
+        return cls(decoder, tokenizer, config, to, max_length=limit, shortlist=lambda: Shortlist.of_run(runs[0]))
 
     @classmethod
     def _of_workers(cls, runs: Sequence[Path], device: str, to: str | None, n_workers: int) -> "Translator":
         from transformer_cli.checkpoint.loading import open_model
+        from transformer_cli.decoding.shortlist import Shortlist
         from transformer_cli.decoding.workers import Workers
 
         folders = [open_model(run) for run in runs]
         learned = [f.config.data.max_length for f in folders if f.config.model.positions == "learned"]
-        main = folders[0]
-        workers = Workers(runs, n_workers, device)
-        return cls(workers, main.tokenizer, main.config, to, max_length=min(learned, default=None))
+        main, limit = folders[0], min(learned, default=None)
+        workers, first = Workers(runs, n_workers, device), runs[0]
+        return cls(
+            workers, main.tokenizer, main.config, to, max_length=limit, shortlist=lambda: Shortlist.of_run(first)
+        )
 
     def close(self) -> None:
         """End the processes of workers."""
@@ -159,6 +175,18 @@ class Translator:
         folder = ExportFolder.of(run)
         decoder = CTranslate2Engine(folder, device)
         return cls(decoder, folder.tokenizer, folder.config, to, max_length=decoder.max_length)
+
+    @cached_property
+    def shortlist(self) -> "Shortlist":
+        """The shortlist of the run, or the first of several.
+
+        Raises:
+            RunError: the run has none that fits.
+            UserError: none can be used here.
+        """
+        if self._open_shortlist is None:
+            raise UserError("only our own engine searches with a shortlist", hint="--engine torch, or --no-shortlist")
+        return self._open_shortlist()
 
     def translate(
         self,
@@ -218,33 +246,33 @@ class Translator:
         """
         forced = [self.wishes.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
         pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
+        listed = self.shortlist.of if settings.shortlist else lambda ids: None
         sentences = [
-            Source(ids, (first + number, part), () if part else prefix, phrases.required_ids(text), phrases.forbidden)
+            Source(
+                ids,
+                (first + number, part),
+                () if part else prefix,
+                phrases.required_ids(text),
+                phrases.forbidden,
+                listed(ids),
+            )
             for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
             for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
         ]
-        found = iter(self._search(sentences, settings))
-        chosen = [self._chosen(list(islice(found, len(parts))), settings) for parts in pieces]
+        search = partial(self._decoder.search, settings=settings)  # samples depend on the line, nothing else does
+        found = iter(search(sentences) if settings.sampling else once_if_alike(search, sentences))
+        by_line = [list(islice(found, len(parts))) for parts in pieces]
+        chosen = [chosen_texts(of_line, settings, self.tokenizer, self.tgt_lang) for of_line in by_line]
         if settings.log_probs:
             chosen = told(self._decoder, pieces, chosen, settings)
         translations = [
-            Translation(line, [self._hypothesis(*one) for one in of_line], len(parts))
+            Translation(line, [hypothesis(*one, self.tokenizer) for one in of_line], len(parts))
             for line, of_line, parts in zip(lines, chosen, pieces, strict=True)
         ]
         if settings.alignment:
             alignments = self._aligner.align(lines, pieces, chosen, settings)
             translations = [_with_alignments(*both) for both in zip(translations, alignments, strict=True)]
         return translations
-
-    def _search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
-        """Search each sentence that is unlike all before it: what becomes of it depends on nothing but itself."""
-        if settings.sampling:  # but samples depend on the line
-            return self._decoder.search(sentences, settings)
-        first = first_alike(sentences)
-        unlike = sorted(set(first))
-        found = self._decoder.search([sentences[number] for number in unlike], settings)
-        of_first = dict(zip(unlike, found, strict=True))
-        return [of_first[number] for number in first]
 
     def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
         if not line.strip():
@@ -263,34 +291,6 @@ class Translator:
         pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
         spelled = [[piece for piece in of_part if not _BYTE.fullmatch(piece)] for of_part in pieces]
         return ["".join(of_part).replace("\u2581", " ") for of_part in spelled]
-
-    def _chosen(self, pieces: list[list[Finished]], settings: DecodeSettings) -> list[Text]:
-        """Return the n best texts, best first, each with a translation of every piece; a blank line has none."""
-        if not pieces:
-            return [("", [])]
-        if settings.mbr:
-            from transformer_cli.decoding.risk import by_risk  # loads sacreBLEU, which nothing else here needs
-
-            pieces = [by_risk(piece, self.tokenizer.decode) for piece in pieces]
-        chosen: list[Text] = []
-        for parts in by_draw(pieces) if settings.repeats else by_rank(pieces):
-            text = join([self.tokenizer.decode(part.tokens) for part in parts], self.tgt_lang).translate(_LINE_BREAKS)
-            if settings.repeats or text not in (other for other, _ in chosen):
-                chosen.append((text, parts))
-            if len(chosen) == settings.n_best:
-                break
-        return chosen
-
-    def _hypothesis(self, text: str, parts: list[Finished]) -> Hypothesis:
-        known = all(part.log_probs for part in parts)  # of </s> at least, if the engine tells
-        return Hypothesis(
-            text,
-            sum(part.score for part in parts) / max(1, len(parts)),
-            [piece for part in parts for piece in self.tokenizer.tgt_pieces(part.tokens)],
-            any(part.capped for part in parts),
-            [value for part in parts for value in part.log_probs[:-1]] if known else None,
-            [part.log_probs[-1] for part in parts] if known else None,
-        )
 
 
 def _with_alignments(translation: Translation, alignments: list[str | None]) -> Translation:
