@@ -62,7 +62,7 @@ class AttentionCache:
     def append(self, k: Tensor, v: Tensor, step: "Step") -> None:
         """Put keys ``[N * K * H, dk]`` and values ``[N * K * H, dv]`` into the columns of a step."""
         if self._transposed:
-            keys = self._keys.view(-1, self.n_heads, *self._keys.shape[1:]).permute(0, 3, 1, 2)  # [N, C, H, dk]
+            keys = self._by_place(self._keys).permute(0, 3, 1, 2)  # [N, C, H, dk]
             keys[step.places, step.columns] = k.view(*step.columns.shape, self.n_heads, -1)
         else:
             self._keys.view(-1, k.size(1)).index_copy_(0, step.rows, k)
@@ -71,7 +71,7 @@ class AttentionCache:
     def write(self, places: Tensor, k: Tensor, v: Tensor) -> None:
         """Put keys and values ``[n, H, S, dk]`` into the first columns of places ``[n]``."""
         for all_, new in ((self.keys.transpose(1, 2), k), (self.values, v)):
-            all_.unflatten(0, (-1, self.n_heads))[places, :, : k.size(2)] = new.to(all_.dtype)
+            self._by_place(all_)[places, :, : k.size(2)] = new.to(all_.dtype)
 
     def attend(self, queries: Tensor, bias: Tensor, scale: float | None) -> Tensor:
         """Attend from queries ``[N * H, K, dk]`` to as many columns as the bias ``[N * H, K, C]`` has."""
@@ -82,12 +82,13 @@ class AttentionCache:
     def clear(self, places: Tensor) -> None:
         """Forget what stands there."""
         for kept in (self._keys, self.values):
-            kept.unflatten(0, (-1, self.n_heads))[places] = 0
+            self._by_place(kept)[places] = 0
 
     def keep(self, places: Tensor, columns: int) -> None:
         """Keep these places, in this order, and their first columns."""
         kept = self._keys[:, :, :columns] if self._transposed else self._keys[:, :columns]
-        self._keys, self.values = self._of(kept, places), self._of(self.values[:, :columns], places)
+        self._keys = self._by_place(kept)[places].flatten(0, 1)
+        self.values = self._by_place(self.values[:, :columns])[places].flatten(0, 1)
 
     def widen(self, columns: int) -> None:
         """Make room for so many columns."""
@@ -95,8 +96,8 @@ class AttentionCache:
         self._keys = F.pad(self._keys, (0, more) if self._transposed else (0, 0, 0, more))
         self.values = F.pad(self.values, (0, 0, 0, more))
 
-    def _of(self, kept: Tensor, places: Tensor) -> Tensor:
-        return kept.unflatten(0, (-1, self.n_heads)).index_select(0, places).flatten(0, 1)
+    def _by_place(self, kept: Tensor) -> Tensor:
+        return kept.view(-1, self.n_heads, *kept.shape[1:])  # [N, H, ...]
 
 
 @dataclass(frozen=True)

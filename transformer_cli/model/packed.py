@@ -37,19 +37,23 @@ class Affine(NamedTuple):
     @classmethod
     def of(cls, *layers: nn.Linear, n_heads: int = 1) -> "Affine":
         """Copy layers with the same input, in the dtype of products; outputs of a head stand together."""
-        weight = torch.cat([layer.weight.detach().unflatten(0, (n_heads, -1)) for layer in layers], dim=1).flatten(0, 1)
+        weight = _head_by_head([layer.weight for layer in layers], n_heads)
         weight = weight.to(product_dtype(weight)).t()
         if weight.size(0) <= _WIDEST:
             weight = weight.contiguous()
         if layers[0].bias is None:
             return cls(weight, None)
-        bias = torch.cat([layer.bias.detach().unflatten(0, (n_heads, -1)) for layer in layers], dim=1).flatten()
-        return cls(weight, bias.to(weight.dtype))
+        return cls(weight, _head_by_head([layer.bias for layer in layers], n_heads).to(weight.dtype))
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return ``[R, O]`` for x ``[R, I]``."""
         x = x.to(self.weight.dtype)
         return torch.mm(x, self.weight) if self.bias is None else torch.addmm(self.bias, x, self.weight)
+
+
+def _head_by_head(parameters: Sequence[Tensor], n_heads: int) -> Tensor:
+    parts = [parameter.detach().view(n_heads, -1, *parameter.shape[1:]) for parameter in parameters]
+    return torch.cat(parts, dim=1).flatten(0, 1)  # [O, ...]
 
 
 class PackedAttention:
@@ -76,7 +80,7 @@ class PackedAttention:
 
     def _project(self, x: Tensor, cache: "AttentionCache") -> Sequence[Tensor]:
         heads = self._into(x).view(len(x) * self._n_heads, -1)  # [R * H, dk or dk + dk + dv]
-        return heads.to(cache.values.dtype).split(self._widths, dim=1)
+        return torch.split(heads.to(cache.values.dtype), self._widths, dim=1)
 
     def _attend(self, q: Tensor, cache: "AttentionCache", bias: Tensor) -> Tensor:
         """Attend from queries ``[R * H, dk]`` to kept keys and values, and join the heads: ``[R, D]``."""
