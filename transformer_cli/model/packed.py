@@ -63,7 +63,7 @@ class PackedAttention:
         """Copy the weights that a step needs: with ``own`` those of keys and values too."""
         self._n_heads, self._scale = attention.n_heads, attention.scale
         self._q_norm, self._k_norm = attention.q_norm, attention.k_norm
-        self._widths = (attention.d_k, attention.d_k, attention.d_v) if own else (attention.d_k,)
+        self._widths = [attention.d_k, attention.d_k, attention.d_v] if own else [attention.d_k]
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)[: len(self._widths)]
         self._into = Affine.of(*projections, n_heads=attention.n_heads)
         self._out = Affine.of(attention.out_proj)
