@@ -6,6 +6,8 @@ from model_rig import sentences, tiny_model
 from torch import Tensor
 
 from transformer_cli.model.cache import padded_keys
+from transformer_cli.model.linear import Linear
+from transformer_cli.model.packed import Affine, PackedFeedForward
 from transformer_cli.model.transformer import Transformer
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -15,6 +17,8 @@ KINDS = [
     {"positions": "learned", "tie_embeddings": "none"},
     {"attention": "naive", "activation": "swiglu", "bias": False},
     {"d_k": 4, "d_v": 6, "attention_scale": False, "encoder_layers": 1, "decoder_layers": 3},
+    {"qk_norm": True, "norm_placement": "post", "d_k": 6, "tie_embeddings": "decoder"},
+    {"d_ff": 600, "activation": "swiglu", "qk_norm": True, "bias": False},
 ]
 
 
@@ -111,12 +115,33 @@ def test_a_step_computes_one_position_and_the_memory_is_projected_once(monkeypat
     for layer in model.decoder.layers:
         project = layer.cross_attn.keys_values
         monkeypatch.setattr(layer.cross_attn, "keys_values", lambda *args, p=project: calls.append(1) or p(*args))
-        layer.feed_forward.register_forward_hook(lambda _, args, __: rows.append(args[0].shape[:2].numel()))
     rows: list[int] = []
+    compute = PackedFeedForward.__call__
+    monkeypatch.setattr(PackedFeedForward, "__call__", lambda self, x: rows.append(len(x)) or compute(self, x))
     stepwise(model, src, sentences(4, 7, seed=1))
     n_layers = len(model.decoder.layers)
     assert len(calls) == n_layers
     assert rows == [4] * n_layers * 7
+
+
+@torch.no_grad()
+def test_weights_are_packed_once_for_a_cache_and_anew_for_the_next() -> None:
+    model, src, tgt = tiny_model(), padded_source(), sentences(4, 3, seed=1)
+    stepwise(model, src, tgt)
+    for parameter in model.decoder.parameters():
+        parameter.mul_(1.5)
+    torch.testing.assert_close(stepwise(model, src, tgt), model(src, tgt), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_inputs", [8, 513])
+@torch.no_grad()
+def test_outputs_of_packed_layers_stand_head_by_head(n_inputs: int) -> None:
+    first, second = Linear(n_inputs, 6), Linear(n_inputs, 4)
+    packed, x = Affine.of(first, second, n_heads=2), torch.randn(3, n_inputs)
+    a, b = first(x), second(x)
+    expected = torch.cat([a[:, :3], b[:, :2], a[:, 3:], b[:, 2:]], dim=1)
+    torch.testing.assert_close(packed(x), expected)
+    assert packed.weight.is_contiguous() == (n_inputs <= 512)  # wider products are equal in every batch only so
 
 
 @pytest.mark.parametrize(("length", "d_head", "expected"), [(1, 32, 16), (17, 32, 32), (1, 16, 32), (33, 8, 64)])

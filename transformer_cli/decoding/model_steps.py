@@ -99,8 +99,8 @@ class ModelSteps:
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """Return the log-probabilities ``[N * K, V]``, float32, of what follows the newest tokens ``[N, K]``."""
         ids = tokens if self._own is None else self._own.ids(tokens)
+        hidden = self._model.decode_step(ids, parents, self._cache)  # [N, K, D]
         with self._runtime.autocast():
-            hidden = self._model.decode_step(ids, parents, self._cache)  # [N, K, D]
             log_probs = self._whole(hidden) if self._own is None else self._own.log_probs(hidden)
         # To clear every place that a new sentence takes would cost 4 % of a search with a beam of 5.
         self._broken |= log_probs[:, PAD].isnan().view(len(tokens), -1).any(-1)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.model.head_norm import HeadNorm
-from transformer_cli.model.kernels import IMPLEMENTATIONS, at_least_float32, cached_attention
-from transformer_cli.model.linear import Linear, linear, linear_together, product_dtype
+from transformer_cli.model.kernels import IMPLEMENTATIONS, at_least_float32
+from transformer_cli.model.linear import Linear, linear_together, product_dtype
 from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
@@ -112,39 +112,6 @@ class MultiHeadAttention(nn.Module):
         else:
             k, v = self.k_proj(key), self.v_proj(value)
         return self._split(k, self.k_norm), self._split(v)
-
-    def fused_projections(self) -> tuple[Tensor, Tensor | None]:
-        """Return one weight ``[H * (2K + Kv), D]`` and bias for queries, keys and values; worth keeping."""
-        layers = (self.q_proj, self.k_proj, self.v_proj)
-        weight = torch.cat([layer.weight for layer in layers])
-        return weight, torch.cat([layer.bias for layer in layers]) if self.q_proj.bias is not None else None
-
-    def queries_keys_values(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Project x ``[B, T, D]`` with the fused projections to ``[B, H, T, K]`` twice and ``[B, H, T, Kv]``."""
-        widths = [layer.out_features for layer in (self.q_proj, self.k_proj, self.v_proj)]
-        q, k, v = torch.split(linear(x, weight, bias), widths, dim=-1)
-        return self._split(q, self.q_norm), self._split(k, self.k_norm), self._split(v)
-
-    def queries(self, x: Tensor) -> Tensor:
-        """Project x ``[B, T, D]`` to queries ``[B, H, T, K]``."""
-        return self._split(self.q_proj(x), self.q_norm)
-
-    def attend_cached(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-        """Attend from queries ``[B, H, T, K]`` to kept keys and values, and join the heads: ``[B, T, D]``.
-
-        Args:
-            queries: of ``queries`` or ``queries_keys_values``.
-            keys: transposed, ``[B, H, K, S]``.
-            values: ``[B, H, S, Kv]``.
-            bias: ``[B * H, T, S]``, added to the scores.
-        """
-        with _float32_on_cpu(queries):
-            heads = cached_attention(
-                queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), bias, scale=self.scale
-            )
-        concat = heads.view(*queries.shape[:3], -1).transpose(1, 2).flatten(2)  # [B, T, H * Kv]
-        out: Tensor = self.out_proj(concat)
-        return out
 
     def _attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, return_weights: bool

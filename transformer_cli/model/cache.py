@@ -14,7 +14,6 @@ last bit however many hidden columns follow. Who takes which place is decided in
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +21,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_cli.model.kernels import cached_attention
+
 if TYPE_CHECKING:
     from transformer_cli.model.attention import MultiHeadAttention
+    from transformer_cli.model.packed import PackedLayer
 
 _MULTIPLE = 16
 _FEWEST = 400  # numbers: torch multiplies smaller matrices by another kernel
@@ -36,55 +38,66 @@ def padded_keys(length: int, d_head: int) -> int:
 
 
 class AttentionCache:
-    """The keys and values that one attention sees.
+    """The keys and values that one attention sees, for all heads of all places.
 
-    The keys of several hypotheses lie transposed: the products of several queries are up to a fourth faster so, and
-    equal to the last bit (see above). For one hypothesis both ways are equal, and a write would touch a line of the
-    processor's cache for each number, which took a seventh of all time: there keys lie as they come.
+    Where there are several queries, keys lie transposed: their products are up to a fourth faster so, and equal to the
+    last bit (see above). So do the keys of a memory, which are written once (a third faster for one query). The own
+    keys of one hypothesis lie as they come: to write them transposed would touch a line of the processor's cache for
+    each number.
     """
 
     def __init__(
         self, attention: "MultiHeadAttention", n_places: int, columns: int, like: Tensor, *, transposed: bool
     ) -> None:
-        self.attention, self._dim = attention, 3 if transposed else 2  # of the columns
+        self.n_heads, self._transposed = attention.n_heads, transposed
         shape = (attention.d_k, columns) if transposed else (columns, attention.d_k)
-        self._keys = like.new_zeros(n_places, attention.n_heads, *shape)
-        self.values = like.new_zeros(n_places, attention.n_heads, columns, attention.d_v)  # [N, H, C, dv]
+        self._keys = like.new_zeros(n_places * attention.n_heads, *shape)
+        self.values = like.new_zeros(n_places * attention.n_heads, columns, attention.d_v)  # [N * H, C, dv]
 
     @property
     def keys(self) -> Tensor:
-        """The keys, transposed: ``[N, H, dk, C]``."""
-        return self._keys if self._dim == 3 else self._keys.transpose(2, 3)
+        """The keys, transposed: ``[N * H, dk, C]``."""
+        return self._keys if self._transposed else self._keys.transpose(1, 2)
 
-    @cached_property
-    def projections(self) -> tuple[Tensor, Tensor | None]:
-        """The attention's fused projections."""
-        return self.attention.fused_projections()
+    def append(self, k: Tensor, v: Tensor, step: "Step") -> None:
+        """Put keys ``[N * K * H, dk]`` and values ``[N * K * H, dv]`` into the columns of a step."""
+        if self._transposed:
+            keys = self._by_place(self._keys).permute(0, 3, 1, 2)  # [N, C, H, dk]
+            keys[step.places, step.columns] = k.view(*step.columns.shape, self.n_heads, -1)
+        else:
+            self._keys.view(-1, k.size(1)).index_copy_(0, step.rows, k)
+        self.values.view(-1, v.size(1)).index_copy_(0, step.rows, v)
 
-    def write(self, places: Tensor, columns: Tensor, k: Tensor, v: Tensor) -> None:
-        """Put keys and values ``[n, H, c, dk]`` of places ``[n, 1]`` into columns ``[n, c]`` (or ``[1, c]``)."""
-        self.keys.permute(0, 3, 1, 2)[places, columns] = k.transpose(1, 2).to(self._keys.dtype)
-        self.values.transpose(1, 2)[places, columns] = v.transpose(1, 2).to(self.values.dtype)
+    def write(self, places: Tensor, k: Tensor, v: Tensor) -> None:
+        """Put keys and values ``[n, H, S, dk]`` into the first columns of places ``[n]``."""
+        for all_, new in ((self.keys.transpose(1, 2), k), (self.values, v)):
+            self._by_place(all_)[places, :, : k.size(2)] = new.to(all_.dtype)
 
-    def attend(self, queries: Tensor, bias: Tensor) -> Tensor:
-        """Attend from queries ``[N, H, K, dk]`` to as many columns as the bias ``[N * H, K, C]`` has."""
+    def attend(self, queries: Tensor, bias: Tensor, scale: float | None) -> Tensor:
+        """Attend from queries ``[N * H, K, dk]`` to as many columns as the bias ``[N * H, K, C]`` has."""
         n = bias.size(-1)
-        return self.attention.attend_cached(queries, self.keys[..., :n], self.values[:, :, :n], bias)
+        keys = self._keys[:, :, :n] if self._transposed else self._keys[:, :n].transpose(1, 2)
+        return cached_attention(queries, keys, self.values[:, :n], bias, scale=scale)
 
     def clear(self, places: Tensor) -> None:
         """Forget what stands there."""
-        self._keys[places], self.values[places] = 0, 0
+        for kept in (self._keys, self.values):
+            self._by_place(kept)[places] = 0
 
     def keep(self, places: Tensor, columns: int) -> None:
         """Keep these places, in this order, and their first columns."""
-        self._keys = self._keys.narrow(self._dim, 0, columns).index_select(0, places)
-        self.values = self.values[:, :, :columns].index_select(0, places)
+        kept = self._keys[:, :, :columns] if self._transposed else self._keys[:, :columns]
+        self._keys = self._by_place(kept)[places].flatten(0, 1)
+        self.values = self._by_place(self.values[:, :columns])[places].flatten(0, 1)
 
     def widen(self, columns: int) -> None:
         """Make room for so many columns."""
-        more = columns - self.values.size(2)
-        self._keys = F.pad(self._keys, (0, more) if self._dim == 3 else (0, 0, 0, more))
+        more = columns - self.values.size(1)
+        self._keys = F.pad(self._keys, (0, more) if self._transposed else (0, 0, 0, more))
         self.values = F.pad(self.values, (0, 0, 0, more))
+
+    def _by_place(self, kept: Tensor) -> Tensor:
+        return kept.view(-1, self.n_heads, *kept.shape[1:])  # [N, H, ...]
 
 
 @dataclass(frozen=True)
@@ -94,30 +107,35 @@ class Step:
     positions: np.ndarray  # [N]
     places: Tensor  # [N, 1] their numbers
     columns: Tensor  # [N, K] of the caches of self-attention
+    rows: Tensor  # [N * K * H] the same columns of each head, counted through all places and heads
     own_bias: Tensor  # [N * H, K, C] added to the scores of self-attention: 0, or the lowest number there is
-    cross_bias: Tensor  # [N * H, K, S]
+    cross_bias: Tensor  # [N * H, 1, S]
 
 
 class DecoderCache:
     """The caches of all decoder layers, made by ``Transformer.new_cache``.
 
     Attributes:
+        layers: what computes with them.
         own: of the masked self-attention of each layer.
         cross: of its attention to the memory.
         lengths: ``[N]`` positions decoded so far. On the host: asking a GPU would wait for all its work.
         n_hypotheses: K.
     """
 
-    def __init__(self, own: list[AttentionCache], cross: list[AttentionCache], n_hypotheses: int) -> None:
-        self.own, self.cross, self.n_hypotheses = own, cross, n_hypotheses
-        n_places = len(own[0].keys)
+    def __init__(
+        self, layers: list["PackedLayer"], own: list[AttentionCache], cross: list[AttentionCache], n_hypotheses: int
+    ) -> None:
+        self.layers, self.own, self.cross, self.n_hypotheses = layers, own, cross, n_hypotheses
+        self._n_heads = own[0].n_heads
+        n_places = len(own[0].values) // self._n_heads
         self.lengths = np.zeros(n_places, dtype=np.int64)
         self._busy = np.zeros(n_places, dtype=bool)
         self._src_lengths = np.zeros(n_places, dtype=np.int64)  # padded
         self._used = 0  # columns in which something stands
         self._hidden = torch.finfo(own[0].keys.dtype).min
-        self._bias = self._all_hidden(n_places, n_hypotheses, own[0].values.size(2))  # [N, K, C]
-        self._memory_bias = self._all_hidden(n_places, 1, cross[0].values.size(2))  # [N, 1, S]
+        self._bias = self._all_hidden(n_places, n_hypotheses, own[0].values.size(1))  # [N, K, C]
+        self._memory_bias = self._all_hidden(n_places, self._n_heads, cross[0].values.size(1))  # [N, H, S]
 
     def admit(self, places: list[int], memory: list[tuple[Tensor, Tensor]], real: Tensor) -> None:
         """Give n places to new sentences.
@@ -132,12 +150,11 @@ class DecoderCache:
         self.lengths[places], self._busy[places] = 0, True
         self._src_lengths[places] = padded_keys(real.size(1), self._narrowest)
         chosen = torch.tensor(places, device=real.device)
-        columns = torch.arange(real.size(1), device=real.device)[None]  # [1, S]
         for layer, (k, v) in zip(self.cross, memory, strict=True):
             # A query that may see nothing averages all values: they are zero then, as in `masked_softmax`.
-            layer.write(chosen[:, None], columns, k[:n], v[:n] * real[:, None, :, None])
+            layer.write(chosen, k[:n], v[:n] * real[:, None, :, None])
         self._bias[chosen] = self._memory_bias[chosen] = self._hidden
-        self._memory_bias[chosen, 0, : real.size(1)] = self._hidden * (~real).to(self._memory_bias.dtype)
+        self._memory_bias[chosen, :, : real.size(1)] = self._hidden * (~real[:, None]).to(self._memory_bias.dtype)
 
     def clear(self, places: list[int]) -> None:
         """Forget what a broken sentence left behind: a hidden number counts for nothing, unless it is infinite."""
@@ -155,7 +172,7 @@ class DecoderCache:
         for layer in self.own:
             layer.keep(chosen, self._used)
         for layer in self.cross:
-            layer.keep(chosen, layer.values.size(2))
+            layer.keep(chosen, layer.values.size(1))
         self._bias, self._memory_bias = self._bias[chosen, :, : self._used], self._memory_bias[chosen]
         self.lengths, self._busy, self._src_lengths = (
             self.lengths[places],
@@ -174,21 +191,27 @@ class DecoderCache:
         self._used = max(self._used, used)
         if used > self._bias.size(-1):
             self._widen(padded_keys(2 * used, width))
-        positions = self.lengths
-        first = torch.from_numpy(positions * n).to(parents.device, non_blocking=True)[:, None]  # [N, 1]
-        columns = first + torch.arange(n, device=parents.device)  # [N, K]
-        places = torch.arange(len(positions), device=parents.device)[:, None]  # [N, 1]
+        positions, device = self.lengths, parents.device
+        columns = positions[:, None] * n + np.arange(n)  # [N, K]
+        heads = np.arange(len(positions) * self._n_heads).reshape(-1, 1, self._n_heads)  # [N, 1, H]
+        rows = heads * self.own[0].values.size(1) + columns[..., None]  # [N, K, H]
+        at = torch.from_numpy(columns).to(device, non_blocking=True)
         if n > 1:
             self._bias[..., :used] = self._bias[..., :used].gather(1, parents[..., None].expand(-1, -1, used))
-        self._bias.scatter_(2, columns[..., None], 0.0)
+        self._bias.scatter_(2, at[..., None], 0.0)
         self.lengths = positions + self._busy
-        own = self._bias[..., :used]
-        cross = self._memory_bias[..., : int(self._src_lengths.max())].expand(-1, n, -1)
-        return Step(positions, places, columns, self._for_each_head(own), self._for_each_head(cross))
+        return Step(
+            positions,
+            places=torch.arange(len(positions), device=device)[:, None],
+            columns=at,
+            rows=torch.from_numpy(rows.ravel()).to(device, non_blocking=True),
+            own_bias=self._bias[:, None, :, :used].expand(-1, self._n_heads, -1, -1).flatten(0, 1),
+            cross_bias=self._memory_bias[..., : int(self._src_lengths.max())].flatten(0, 1)[:, None],
+        )
 
     @property
     def _narrowest(self) -> int:
-        return min(self.own[0].keys.size(2), self.own[0].values.size(3))
+        return min(self.own[0].keys.size(1), self.own[0].values.size(2))
 
     def _widen(self, columns: int) -> None:
         self._bias = F.pad(self._bias, (0, columns - self._bias.size(-1)), value=self._hidden)
@@ -197,7 +220,3 @@ class DecoderCache:
 
     def _all_hidden(self, *shape: int) -> Tensor:
         return self.own[0].keys.new_full(shape, self._hidden)
-
-    def _for_each_head(self, bias: Tensor) -> Tensor:
-        """Repeat a bias ``[N, K, C]`` for every head: ``[N * H, K, C]``."""
-        return bias[:, None].expand(-1, self.own[0].keys.size(1), -1, -1).flatten(0, 1)

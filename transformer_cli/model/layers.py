@@ -18,7 +18,6 @@ from transformer_cli.model.linear import Linear
 
 if TYPE_CHECKING:
     from transformer_cli.config import Implementation, ModelConfig
-    from transformer_cli.model.cache import AttentionCache, Step
 
 
 class LayerNorm(nn.LayerNorm):
@@ -123,22 +122,6 @@ class DecoderLayer(nn.Module):
         """
         x = self.self_attn_residual(x, lambda x: self.self_attn(x, x, x, causal=True)[0])
         x = self.cross_attn_residual(x, lambda x: self.cross_attn(x, memory, memory, memory_mask)[0])
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x
-
-    def step(self, x: Tensor, own: "AttentionCache", cross: "AttentionCache", step: "Step") -> Tensor:
-        """Return x ``[N, K, D]`` after the layer, for the one position that follows those in the caches."""
-
-        def self_attention(x: Tensor) -> Tensor:
-            q, k, v = self.self_attn.queries_keys_values(x, *own.projections)
-            own.write(step.places, step.columns, k, v)
-            return own.attend(q, step.own_bias)
-
-        def cross_attention(x: Tensor) -> Tensor:
-            return cross.attend(self.cross_attn.queries(x), step.cross_bias)
-
-        x = self.self_attn_residual(x, self_attention)
-        x = self.cross_attn_residual(x, cross_attention)
         x = self.feed_forward_residual(x, self.feed_forward)
         return x
 

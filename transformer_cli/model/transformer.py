@@ -16,13 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention, kept_as, recorded_weights
-from transformer_cli.model.cache import AttentionCache, DecoderCache, Step
+from transformer_cli.model.cache import AttentionCache, DecoderCache
 from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
 from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask
+from transformer_cli.model.packed import PackedLayer
 from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions
 from transformer_cli.model.recompute import recomputing
 
@@ -100,13 +101,6 @@ class Decoder(nn.Module):
         """Return the hidden states ``[B, T, D]`` of embedded tokens x ``[B, T, D]``."""
         for layer in self.layers:
             x = (recomputing(layer) if self.recompute else layer)(x, memory, memory_mask)
-        out: Tensor = self.norm(x)
-        return out
-
-    def step(self, x: Tensor, cache: DecoderCache, step: Step) -> Tensor:
-        """Return the hidden states ``[N, K, D]`` of one further embedded token x ``[N, K, D]`` of each hypothesis."""
-        for layer, own, cross in zip(self.layers, cache.own, cache.cross, strict=True):
-            x = layer.step(x, own, cross, step)
         out: Tensor = self.norm(x)
         return out
 
@@ -197,8 +191,8 @@ class Transformer(nn.Module):
         layers, like = self.decoder.layers, kept_as(self.output.weight)
         room, wide = _FIRST_COLUMNS * n_hypotheses, n_hypotheses > 1
         own = [AttentionCache(layer.self_attn, n_places, room, like, transposed=wide) for layer in layers]
-        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=wide) for layer in layers]
-        return DecoderCache(own, cross, n_hypotheses)
+        cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=True) for layer in layers]
+        return DecoderCache([PackedLayer(layer) for layer in layers], own, cross, n_hypotheses)
 
     def admit(self, cache: DecoderCache, places: list[int], src: Tensor) -> None:
         """Let sources ``[m, S]`` take places in a cache; their memory is computed and projected here, once.
@@ -221,7 +215,11 @@ class Transformer(nn.Module):
             cache: of ``new_cache``, changed in place.
         """
         step = cache.start_step(parents)
-        return self.decoder.step(self.tgt_embedding(tokens, step.positions), cache, step)
+        x = self.tgt_embedding(tokens, step.positions).flatten(0, 1)  # [N * K, D]
+        for layer, own, cross in zip(cache.layers, cache.own, cache.cross, strict=True):
+            x = layer.step(x, own, cross, step)
+        hidden: Tensor = self.decoder.norm(x)
+        return hidden.view(*tokens.shape, -1)
 
     @torch.no_grad()
     def attention_maps(self, src: Tensor, tgt_in: Tensor) -> dict[str, list[Tensor]]:
