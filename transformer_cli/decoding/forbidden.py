@@ -40,7 +40,7 @@ class ForbiddenPhrases:
     def among(self, ids: Sequence[int]) -> "ForbiddenPhrases":
         """Return the same for tokens that are numbered by a list of ids."""
         other = copy.copy(self)
-        other._surfaces, other._blocked = [self._surfaces[number] for number in ids], {}
+        other._surfaces, other._blocked = tuple(self._surfaces[number] for number in ids), {}
         return other
 
     def step(self, node: int, token: int) -> int:

@@ -59,8 +59,8 @@ class ExportFolder:
             raise RunError("has no usable recipe", where=where, got=counted(error.error_count(), "error")) from None
         check = described.get("check", {})
         identical = bool(check) and check["identical"].get("float32") == check["lines"]
-        names = ("quantization", "positions", "weights_sha256")
-        return cls(path, config, Tokenizer.load(path), *(described[name] for name in names), identical)
+        quantization, positions, weights = (described[name] for name in ("quantization", "positions", "weights_sha256"))
+        return cls(path, config, Tokenizer.load(path), quantization, positions, weights, identical)
 
     @classmethod
     def of(cls, run: Path) -> "ExportFolder":
