@@ -289,7 +289,7 @@ def test_out_of_memory_names_the_batch_and_the_key(tmp_path, error):
             raise AssertionError("never reached: the encoder comes first")
 
     model = Greedy(build_model(small_config(), small_tokenizer()))
-    with pytest.raises(TrainingFailed, match=r"batch of \d+ rows, \d+ source and \d+ target tokens") as caught:
+    with pytest.raises(TrainingFailed, match=r"batch of \d+ rows, each of \d+ source and \d+ target tokens") as caught:
         small_trainer(tmp_path / "run", model=model).train()
     assert "train.batch_tokens (now 60)" in caught.value.hint
 

@@ -313,7 +313,13 @@ def test_a_plot_that_cannot_be_written_is_refused_before_anything_is_measured(tm
 def test_package_needs_torch_and_numpy_only():
     """A machine with a GPU and nothing else can run it: no pydantic, datasets, rich, configuration or data."""
     allowed = {"torch", "numpy"}
-    ours = ("transformer_cli.benchmark", "transformer_cli.model", "transformer_cli.errors", "transformer_cli.runtime")
+    ours = (
+        "transformer_cli.benchmark",
+        "transformer_cli.model",
+        "transformer_cli.errors",
+        "transformer_cli.runtime",
+        "transformer_cli.wording",
+    )
     standard = __import__("sys").stdlib_module_names
     for file in (Path(transformer_cli.__file__).parent / "benchmark").glob("*.py"):
         tree = ast.parse(file.read_text())

@@ -95,7 +95,7 @@ def test_a_feature_that_never_changes_and_copies_of_one_are_no_trouble() -> None
 @pytest.mark.parametrize(("n_good", "n_bad"), [(0, 50), (50, 0), (9, 50), (50, 9), (0, 0)])
 def test_one_sided_lines_are_refused(n_good: int, n_bad: int) -> None:
     values = [[0.0] * len(FEATURES)] * (n_good + n_bad)
-    with pytest.raises(DataError, match=f"{n_good} lines of {n_good + n_bad} with"):
+    with pytest.raises(DataError, match=f"{n_good} of {n_good + n_bad} lines with"):
         fit_confidence(values, [True] * n_good + [False] * n_bad, FOR, "split dev")
 
 

@@ -60,9 +60,9 @@ def test_what_is_alike_is_searched_once(small: Translator, monkeypatch: pytest.M
     alone = [small.translate_window([line], HOW, prefixes=[wish])[0] for line, wish in zip(lines, wishes, strict=True)]
     search, asked = BatchDecoder.search, []
 
-    def counted(self: BatchDecoder, sources: list[Source], how: DecodeSettings) -> list[list[Finished]]:
+    def counted(self: BatchDecoder, sources: list[Source], settings: DecodeSettings) -> list[list[Finished]]:
         asked.append(len(sources))
-        return search(self, sources, how)
+        return search(self, sources, settings)
 
     monkeypatch.setattr(BatchDecoder, "search", counted)
     assert small.translate_window(lines, HOW, prefixes=wishes) == alone

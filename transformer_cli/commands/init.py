@@ -59,7 +59,7 @@ def _count_pairs(src: str, tgt: str) -> int:
         )
     pairs = sum(1 for pair in zip(*texts, strict=True) if all(side.strip() for side in pair))
     if not pairs:
-        raise DataError("there is no pair with text on both sides", got=f"{src}: {counts[0]} lines")
+        raise DataError("there is no pair with text on both sides", got=f"{src}: {counted(counts[0], 'line')}")
     return pairs
 
 

@@ -16,6 +16,7 @@ from transformer_cli.data.pairs import ParallelText
 from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.errors import DataError, UserError
 from transformer_cli.evaluation import check_counts
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ def print_report(report: ShortlistReport, as_json: bool) -> None:
     print(f"{report.file}: {report.per_piece} target pieces for each source piece, of {report.pairs:,} pairs")
     if report.mean_size is not None and report.recall is not None:
         print(
-            f"dev: lists of {report.mean_size:,.0f} of {report.vocabulary:,} pieces (mean of {report.dev_lines:,} "
-            f"lines), with {report.recall:.1%} of the pieces of their references"
+            f"dev: lists of {report.mean_size:,.0f} of {report.vocabulary:,} pieces (mean of "
+            f"{counted(report.dev_lines, 'line')}), with {report.recall:.1%} of the pieces of their references"
         )
     print("use it: tfm translate --shortlist, or decode.shortlist: true in a recipe")
 

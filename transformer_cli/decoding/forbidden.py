@@ -7,7 +7,6 @@ inside of words. One list serves a whole job, so what was found out about it is 
 gets the list with every window of lines. Not here: whose hypotheses stand at which node (``hypotheses.py``).
 """
 
-import copy
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
@@ -39,7 +38,8 @@ class ForbiddenPhrases:
 
     def among(self, ids: Sequence[int]) -> "ForbiddenPhrases":
         """Return the same for tokens that are numbered by a list of ids."""
-        other = copy.copy(self)
+        other = object.__new__(ForbiddenPhrases)  # copy.copy would ask ``__reduce__``, and get the one that is shared
+        other.__dict__.update(self.__dict__)
         other._surfaces, other._blocked = tuple(self._surfaces[number] for number in ids), {}
         return other
 

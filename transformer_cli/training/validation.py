@@ -27,9 +27,7 @@ class Validation:
 
 
 def is_better(new: dict[str, float], old: dict[str, float] | None, metric: Metric) -> bool:
-    """Return whether ``new`` beats ``old``; anything beats nothing and NaN, of equal BLEU the lower loss wins."""
+    """Return whether ``new`` beats ``old``; anything beats nothing and NaN, a tie beats nobody."""
     if old is None or math.isnan(old[metric]):
         return True
-    if metric == "loss" or new[metric] == old[metric]:
-        return new["loss"] < old["loss"]
-    return new[metric] > old[metric]
+    return new[metric] < old[metric] if metric == "loss" else new[metric] > old[metric]
