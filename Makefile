@@ -33,9 +33,9 @@ lint:
 types:
 	$(BIN)/mypy
 
-# The tensors of the tests are so small that a second thread only waits for the first.
+# The tensors of the tests are so small that a second thread only waits for the first: a process for each core instead.
 fast:
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not slow and not gpu" --cov --cov-report=term --cov-fail-under=85
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow and not gpu" --cov --cov-report=term --cov-fail-under=85
 
 slow:
 	$(BIN)/pytest -m "slow and not gpu" --timeout=1800
