@@ -13,6 +13,7 @@ from forked_tfm import ForkedTfm
 from toy_language import TINY
 
 from transformer_cli import load
+from transformer_cli.model import attention
 from transformer_cli.recipe import load_recipe
 
 
@@ -281,3 +282,16 @@ def test_a_read_only_place_is_the_users_mistake(tfm: Tfm, files: Path) -> None:
     done = tfm("train", "-c", files / "my.yaml", "--run", "/proc/run", *TINY, "-s", "train.max_steps=1")
     assert done.code == 2
     assert "cannot be written" in done.err
+
+
+def test_a_model_that_sees_the_future_is_not_trained(
+    tfm: Tfm, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = attention.MultiHeadAttention.forward
+    monkeypatch.setattr(
+        attention.MultiHeadAttention, "forward", lambda *args, causal=False, **rest: whole(*args, **rest)
+    )
+    done = tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "blind", *TINY)
+    assert done.code == 1
+    assert "this model is not trained: decoder layer 1, masked self-attention, sees the future" in done.err
+    assert not (tmp_path / "blind").exists()

@@ -21,7 +21,7 @@ LAYERS = [
     {"cli"},
     {"arguments"},
     {"commands"},
-    {"experiment", "evaluation", "benchmark"},
+    {"experiment", "evaluation", "benchmark", "inspection"},
     {"training", "decoding"},
     {"export"},
     {"checkpoint"},

@@ -10,6 +10,7 @@ from rich.console import Console
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
 from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.mask_check import refuse_wrong_masks
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.provenance import origin
 from transformer_cli.commands.run_choice import newest_started_run
@@ -88,6 +89,7 @@ def _start(request: TrainRequest, place: RankPlace, ranks: Ranks) -> TrainingRep
     runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
     experiment = prepare(config, note, ranks=ranks)
     tell(experiment, runtime, note)
+    ranks.from_main(lambda: refuse_wrong_masks(experiment))
 
     def create() -> RunFolder:
         info = origin(str(request.config), experiment.corpus.fingerprint)
@@ -110,6 +112,7 @@ def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks) -> Training
     if experiment.corpus.fingerprint != run.info.get("corpus_sha256"):
         hint = "put the old files back, or start a new run (-s train.init_from=RUN takes the weights along)"
         ranks.fail(RunError("the data are not those that this run was trained on", where=str(run.path), hint=hint))
+    ranks.from_main(lambda: refuse_wrong_masks(experiment))
     with run.lock():
         trainer = make_trainer(experiment, run, runtime, request.quiet)
         trainer.resume()
