@@ -1,0 +1,134 @@
+"""``tfm inspect``: what a trained model looks at, in one sentence or over many."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+
+from transformer_cli.commands.attention_picture import check_picture, write_picture
+from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.notes import Note, note_on_stderr
+from transformer_cli.commands.output_file import explained
+from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.terminal_map import terminal_map
+from transformer_cli.errors import UserError
+from transformer_cli.inspection.heads import Head, doubles
+from transformer_cli.inspection.inspector import Inspector, SentenceMaps
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class InspectRequest:
+    """What the command line asked for."""
+
+    text: str | None
+    target: str | None
+    run: Path | None
+    to: str | None
+    picture: Path | None
+    npz: Path | None
+    place: str  # encoder | decoder | cross
+    layer: int | None
+    head: int | None
+    heads: bool
+    device: str
+    as_json: bool
+    quiet: bool
+
+
+def run_inspect(request: InspectRequest) -> None:
+    """Look into a run and print what is seen.
+
+    Raises:
+        UserError: the request makes no sense, there is no run, or an output cannot be written.
+    """
+    _refuse_senseless(request)
+    note = note_on_stderr(request.quiet)
+    if request.picture is not None:
+        check_picture(request.picture)
+    inspector = Inspector.from_run(chosen_run(request.run, note), request.device, request.to)
+    if request.heads:
+        print_heads(inspector.heads(note), request.as_json)
+        return
+    assert request.text is not None
+    maps = inspector.look(request.text, request.target)
+    chosen, name = _chosen(maps, request)
+    _write_files(maps, request, note)
+    if request.as_json:
+        print(json_text(_document(maps)))
+        return
+    print(f"{maps.translation}\n\n{name}: rows look at columns\n")
+    print("\n".join(terminal_map(chosen, *_sides(maps, request.place), Console().width)))
+
+
+def print_heads(heads: Sequence[Head], as_json: bool) -> None:
+    """Print a table of heads, and which of them do the same; or one JSON document."""
+    if as_json:
+        print(json_text({"heads": [asdict(head) for head in heads]}, indent=1))
+        return
+    row = "{:8}{:>5}{:>5}  {:18}{:>8}{:>9}{:>16}".format
+    print(row("place", "layer", "head", "type", "entropy", "distance", "nearest head"))
+    for head in heads:
+        near = "-" if head.nearest is None else f"{head.nearest} ({head.nearest_distance:.2f} away)"
+        numbers = f"{head.entropy:.2f}", f"{head.distance:.1f}"
+        print(row(head.place, head.layer, head.head, head.kind, *numbers, near))
+    for head, other in doubles(heads):
+        print(f"{head.place} layer {head.layer}: head {head.head} does what head {other} does")
+
+
+def _refuse_senseless(request: InspectRequest) -> None:
+    if request.heads:
+        given = {"a text": request.text, "--target": request.target, "-o": request.picture, "--npz": request.npz}
+        given |= {"--layer": request.layer, "--head": request.head}
+        if names := [name for name, value in given.items() if value is not None]:
+            raise UserError(f"--heads looks at the dev set, and takes no {names[0]}")
+    elif request.text is None:
+        raise UserError("no text was given", expected='tfm inspect "a sentence", or --heads')
+
+
+def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.float32]", str]:
+    """Return the map for the terminal, and its name: of one head, or the mean of a layer's heads."""
+    layers = maps.weights[request.place]
+    # The last layer but one: where cross-attention resembles an alignment most (Garg et al. 2019).
+    number = max(1, len(layers) - 1) if request.layer is None else request.layer
+    if number > len(layers):
+        raise UserError("there is no such layer", got=number, expected=f"1 to {len(layers)}")
+    heads = layers[number - 1]
+    if request.head is None:
+        return heads.mean(0), f"{request.place} attention, layer {number} of {len(layers)}, mean of {len(heads)} heads"
+    if request.head > len(heads):
+        raise UserError("there is no such head", got=request.head, expected=f"1 to {len(heads)}")
+    return heads[request.head - 1], f"{request.place} attention, layer {number} of {len(layers)}, head {request.head}"
+
+
+def _sides(maps: SentenceMaps, place: str) -> tuple[Sequence[str], Sequence[str]]:
+    if place == "cross":
+        return maps.tgt_pieces, maps.src_pieces
+    return (maps.src_pieces, maps.src_pieces) if place == "encoder" else (maps.tgt_inputs, maps.tgt_inputs)
+
+
+def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> None:
+    if request.picture is not None:
+        with explained(request.picture):
+            missing = write_picture(maps, request.picture)
+        if missing:
+            note(f"no font of this machine has {''.join(missing)}: drawn as numbers; Noto Sans CJK has most letters")
+    if request.npz is not None:
+        pieces = {"src_pieces": maps.src_pieces, "tgt_inputs": maps.tgt_inputs, "tgt_pieces": maps.tgt_pieces}
+        arrays = {f"{place}.{n}": layer for place, layers in maps.weights.items() for n, layer in enumerate(layers, 1)}
+        with explained(request.npz), open(request.npz, "wb") as file:
+            np.savez_compressed(file, **arrays, **{name: np.array(side) for name, side in pieces.items()})
+
+
+def _document(maps: SentenceMaps) -> dict[str, object]:
+    names = {"source": maps.source, "translation": maps.translation}
+    names |= {"src_pieces": maps.src_pieces, "tgt_inputs": maps.tgt_inputs, "tgt_pieces": maps.tgt_pieces}  # type: ignore[dict-item]
+    rounded = {
+        place: [np.round(layer.astype(float), 4).tolist() for layer in layers] for place, layers in maps.weights.items()
+    }
+    return {**names, "weights": rounded}

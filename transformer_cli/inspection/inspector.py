@@ -1,0 +1,149 @@
+"""Looks into a trained model: its attention for one sentence, or what its heads do over many.
+
+Legend: T target tokens, S source tokens, H heads.
+
+Weights are recomputed without dropout by the naive kernel, for the given target at once; the translation itself comes
+from the usual search and does not change. Pictures, tables and files are the command's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from unicodedata import category
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transformer_cli.checkpoint import load_model
+from transformer_cli.config import Config
+from transformer_cli.data.batching import TokenizedPairs, collate, tokenize_pairs
+from transformer_cli.data.corpus import load_split
+from transformer_cli.data.tokenizer import BOS, EOS, Tokenizer
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import UserError
+from transformer_cli.inspection.heads import Head, HeadStatistics
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Runtime
+from transformer_cli.wording import counted
+
+Maps = dict[str, list[NDArray[np.float32]]]  # encoder, decoder, cross: of each layer [H, T, S]
+
+#: Tokens of a side, with the special ones: all look at all, and a picture has no room for more.
+LONGEST = 256
+_ROWS = 32  # sentences of a batch
+
+
+@dataclass(frozen=True)
+class SentenceMaps:
+    """What every head looks at in one sentence and its translation."""
+
+    source: str
+    translation: str  # or the target that was given
+    src_pieces: list[str]  # keys of the encoder and of cross-attention; the encoder's queries too
+    tgt_inputs: list[str]  # keys and queries of the decoder's self-attention: <s> and what follows
+    tgt_pieces: list[str]  # what is predicted from each of them: queries of cross-attention
+    weights: Maps
+
+
+class Inspector:
+    """A trained model, open for inspection."""
+
+    def __init__(
+        self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime, to: str | None = None
+    ) -> None:
+        """Wrap a model on the runtime's device; ``to`` is one of its target languages."""
+        self.model, self.config = model, config
+        self._tokenizer, self._runtime, self._to = tokenizer, runtime, to
+        self._before = [tokenizer.tag(config.data.target(to))] if config.data.more_targets else []
+
+    @classmethod
+    def from_run(cls, run: Path, device: str = "auto", to: str | None = None) -> "Inspector":
+        """Load a run folder, or one of its checkpoints.
+
+        Raises:
+            RunError: there is no usable model at that place.
+            UserError: there is no such device or language.
+        """
+        runtime = Runtime.resolve(device)
+        return cls(*load_model(run, runtime.device), runtime, to)
+
+    def look(self, source: str, target: str | None = None) -> SentenceMaps:
+        """Return the maps of a sentence and its translation, or of a target that is given instead.
+
+        Raises:
+            UserError: one of them is blank or too long.
+        """
+        src = [*self._before, *self._ids(source, "text", self._tokenizer.encode_src), EOS]
+        if target is None:
+            target, tgt = self._translated(source)
+        else:
+            tgt = self._ids(target, "target", self._tokenizer.encode_tgt)
+        _refuse_long(src, "text")
+        _refuse_long([*tgt, EOS], "target")
+        device = self._runtime.device
+        tgt_in = torch.tensor([[BOS, *tgt]], device=device)
+        maps = self.model.attention_maps(torch.tensor([src], device=device), tgt_in)
+        weights = {place: [layer[0].float().cpu().numpy() for layer in layers] for place, layers in maps.items()}
+        pieces = self._tokenizer.tgt_pieces
+        src_pieces = self._tokenizer.src_pieces(src)
+        return SentenceMaps(source, target, src_pieces, pieces([BOS, *tgt]), pieces([*tgt, EOS]), weights)
+
+    def heads(self, note: Callable[[str], None], split: str = "dev", most: int = 500) -> list[Head]:
+        """Measure every head over the first sentences of a split, with their references as targets.
+
+        Raises:
+            DataError: the split cannot be read.
+        """
+        text = load_split(self.config.data, split, self.config.train.seed, note, self._to)
+        tag = self._before[0] if self._before else None
+        pairs, _ = tokenize_pairs(text, self._tokenizer, LONGEST, tag)
+        pairs = pairs.select(range(min(most, len(pairs))))
+        statistics = HeadStatistics()
+        for start in range(0, len(pairs), _ROWS):
+            self._add(statistics, pairs.select(range(start, min(start + _ROWS, len(pairs)))))
+        return statistics.heads()
+
+    def _add(self, statistics: HeadStatistics, pairs: TokenizedPairs) -> None:
+        batch = collate(pairs, range(len(pairs))).to(self._runtime.device)
+        maps = self.model.attention_maps(batch.src, batch.tgt_in)
+        for row, (s, t) in enumerate(zip(pairs.src_lengths, pairs.tgt_lengths, strict=True)):
+            src = _separators(self._tokenizer.src_pieces(batch.src[row, :s].tolist()))
+            tgt = _separators(self._tokenizer.tgt_pieces(batch.tgt_in[row, :t].tolist()))
+            sides = {"encoder": (s, s, src), "decoder": (t, t, tgt), "cross": (t, s, src)}
+            for place, (queries, keys, separators) in sides.items():
+                for number, layer in enumerate(maps[place], 1):
+                    statistics.add(place, number, layer[row, :, :queries, :keys].float().cpu(), separators)
+
+    def _translated(self, source: str) -> tuple[str, list[int]]:
+        translator = Translator.of_model(self.model, self._tokenizer, self.config, self._runtime, self._to)
+        (found,) = translator.translate_window([source], DecodeSettings.from_config(self.config.decode))
+        if found.pieces > 1:
+            raise UserError("the text is longer than one translation", hint="inspect one sentence at a time")
+        number_of = {piece: number for number, piece in enumerate(self._all_pieces())}
+        return found.text, [number_of[piece] for piece in found.hypotheses[0].tokens]
+
+    def _all_pieces(self) -> list[str]:
+        return self._tokenizer.tgt_pieces(range(self._tokenizer.tgt_vocab_size))
+
+    def _ids(self, text: str, what: str, encode: Callable[[list[str]], list[list[int]]]) -> list[int]:
+        if not text.strip():
+            raise UserError(f"the {what} is blank", expected="a sentence")
+        return encode([text])[0]
+
+
+def _refuse_long(ids: list[int], what: str) -> None:
+    if len(ids) > LONGEST:
+        got = f"{counted(len(ids), 'token')}, </s> counted"
+        raise UserError(f"the {what} is too long to be looked at", got=got, expected=f"at most {LONGEST}")
+
+
+def _separators(pieces: list[str]) -> torch.Tensor:
+    """Return which pieces separate: punctuation, and what begins and ends a sentence."""
+    return torch.tensor([piece in ("<s>", "</s>") or _is_punctuation(piece) for piece in pieces])
+
+
+def _is_punctuation(piece: str) -> bool:
+    characters = piece.lstrip("\u2581")
+    return bool(characters) and all(category(character).startswith("P") for character in characters)
