@@ -83,7 +83,7 @@ def print_heads(heads: Sequence[Head], as_json: bool) -> None:
 
 def _refuse_senseless(request: InspectRequest) -> None:
     if request.heads:
-        given = {"a text": request.text, "--target": request.target, "-o": request.picture, "--npz": request.npz}
+        given: dict[str, object] = {"a text": request.text, "--target": request.target, "-o": request.picture, "--npz": request.npz}
         given |= {"--layer": request.layer, "--head": request.head}
         if names := [name for name, value in given.items() if value is not None]:
             raise UserError(f"--heads looks at the dev set, and takes no {names[0]}")
@@ -121,8 +121,9 @@ def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> Non
     if request.npz is not None:
         pieces = {"src_pieces": maps.src_pieces, "tgt_inputs": maps.tgt_inputs, "tgt_pieces": maps.tgt_pieces}
         arrays = {f"{place}.{n}": layer for place, layers in maps.weights.items() for n, layer in enumerate(layers, 1)}
+        texts = {name: np.array(side) for name, side in pieces.items()}
         with explained(request.npz), open(request.npz, "wb") as file:
-            np.savez_compressed(file, **arrays, **{name: np.array(side) for name, side in pieces.items()})
+            np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
 
 
 def _document(maps: SentenceMaps) -> dict[str, object]:
