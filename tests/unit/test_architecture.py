@@ -113,7 +113,7 @@ def test_messages_count_their_nouns() -> None:
 
 
 HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}
-COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "runs", "init"]
+COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "check", "inspect", "runs", "init"]
 
 
 @pytest.mark.parametrize(
