@@ -74,14 +74,16 @@ def prepare(
         note(f"warning: {warning}")
     parent = None if tokenizer is not None else ranks.together(lambda: _parent(config, note))
     made = tokenizer or (parent[1] if parent else ranks.from_main(lambda: _tokenizer(config, corpus, note)))
-    return ranks.together(lambda: _assembled(config, corpus, made, parent))
+    return ranks.together(lambda: _assembled(config, corpus, made, parent, note))
 
 
-def _assembled(config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None) -> Experiment:
+def _assembled(
+    config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None, note: Callable[[str], None]
+) -> Experiment:
     if config.train.subword_sampling and not tokenizer.can_sample():
         raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="a model of characters or words")
     check_teachers(config, tokenizer)
-    train_pairs, dropped = _train_pairs(config, corpus, tokenizer)
+    train_pairs, dropped = _train_pairs(config, corpus, tokenizer, note)
     tag = _tag(config, tokenizer, config.data.tgt_lang)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length, tag)
     if not len(train_pairs):
@@ -125,10 +127,12 @@ def sample(text: SentencePairs, size: int, seed: int) -> SentencePairs:
     return ParallelText(*(list(compress(side, chosen)) for side in (text.src, text.tgt)))
 
 
-def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[EpochPairs, dict[str, int]]:
+def _train_pairs(
+    config: Config, corpus: Corpus, tokenizer: Tokenizer, note: Callable[[str], None]
+) -> tuple[EpochPairs, dict[str, int]]:
     """Tokenise, drop what is too long, and say what each epoch makes of the rest."""
     data, train, text = config.data, config.train, corpus.all_train
-    plain, kept = _short_pairs(config, corpus, tokenizer)
+    plain, kept = _short_pairs(config, corpus, tokenizer, note)
     dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(text) - len(plain)}
     if (ratio := data.filter.length_ratio) is not None:
         n_tags = 1 if data.more_targets else 0  # a tag is no text
@@ -151,11 +155,13 @@ def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[
     return reading, dropped
 
 
-def _short_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[TokenizedPairs, Indices]:
+def _short_pairs(
+    config: Config, corpus: Corpus, tokenizer: Tokenizer, note: Callable[[str], None]
+) -> tuple[TokenizedPairs, Indices]:
     """Return the tokenised pairs that are short enough, and their places in the text."""
     data = config.data
     if isinstance(corpus.train, MappedText):
-        mapped, _ = map_pairs(corpus.train, tokenizer, data.max_length)
+        mapped, _ = map_pairs(corpus.train, tokenizer, data.max_length, note)
         return mapped, np.arange(len(mapped))
     everything, _ = tokenize_pairs(corpus.train, tokenizer, None, _tag(config, tokenizer, data.tgt_lang))
     for language, pairs in corpus.more.items():

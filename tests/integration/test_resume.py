@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import time
@@ -12,7 +13,7 @@ import torch
 from training_rig import hashes, look, small_config, small_pairs, small_tokenizer, small_trainer
 
 from transformer_cli.checkpoint import RunFolder, build_model
-from transformer_cli.errors import DataError, Interrupted, RunError, TrainingFailed
+from transformer_cli.errors import DataError, DiskFull, Interrupted, RunError, TrainingFailed
 from transformer_cli.training import trainer as trainer_module
 
 STEPS = 30  # ten epochs of the rig
@@ -294,17 +295,24 @@ def test_out_of_memory_names_the_batch_and_the_key(tmp_path, error):
     assert "train.batch_tokens (now 60)" in caught.value.hint
 
 
-def test_a_full_disk_fails_the_run_and_keeps_its_checkpoints(tmp_path, monkeypatch):
+def test_a_full_disk_ends_the_run_and_it_goes_on_as_if_nothing_had_been(calm, tmp_path):
     trainer = small_trainer(tmp_path / "run")
     for _ in range(3):
         trainer._advance()
-    monkeypatch.setattr(
-        trainer.run, "save_checkpoint", lambda state: (_ for _ in ()).throw(TrainingFailed("the disk is full"))
-    )
-    with pytest.raises(TrainingFailed, match="disk"):
-        trainer.train()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))  # no file of weights gets through
+    try:
+        with pytest.raises(DiskFull, match="disk is full") as full:
+            trainer.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (full.value.exit_code, full.value.where) == (2, str(tmp_path / "run" / "model.safetensors"))
     assert RunFolder.open(tmp_path / "run").steps() == [3]
     assert RunFolder.open(tmp_path / "run").info["status"] == "failed"
+    again = small_trainer(tmp_path / "run")
+    again.resume()
+    again.train()
+    assert hashes(tmp_path / "run") == hashes(calm)
 
 
 def test_no_pairs_is_an_error_and_no_finished_run(tmp_path):

@@ -13,7 +13,7 @@ from training_rig import small_config, small_tokenizer
 
 from transformer_cli.checkpoint import CheckpointState, RunFolder, build_model, durable, load_model, newest_run
 from transformer_cli.checkpoint.tensor_files import to_bytes
-from transformer_cli.errors import RunError, TrainingFailed
+from transformer_cli.errors import RunError, DiskFull
 
 
 @pytest.fixture
@@ -154,9 +154,9 @@ def test_a_full_disk_leaves_the_old_files_intact(run):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a write fails half-way, as on a full disk
     try:
-        with pytest.raises(TrainingFailed, match="disk is full"):
+        with pytest.raises(DiskFull, match="disk is full"):
             run.save_checkpoint(CheckpointState(2, big, {}, None, {}))
-        with pytest.raises(TrainingFailed, match="disk is full"):
+        with pytest.raises(DiskFull, match="disk is full"):
             run.save_model(big)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

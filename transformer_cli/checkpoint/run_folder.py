@@ -168,7 +168,7 @@ class RunFolder:
         """Write a checkpoint durably.
 
         Raises:
-            TrainingFailed: the disk is full; what was there before is intact.
+            DiskFull: there is no room; what was there before is intact.
             RunError: the folder cannot be written.
         """
         write_snapshot(self.checkpoint(state.step), state, self.tokenizer.sha256)

@@ -168,7 +168,7 @@ def _large_train(config: DataConfig, needs_ram: Sequence[str], note: Callable[[s
             note(f"about {size / 1e6:,.0f} MB of training text stay in memory because of {', '.join(needs_ram)}")
         if size <= _LARGE or needs_ram:
             return None
-    return map_text(config)
+    return map_text(config, note)
 
 
 def _text_bytes(files: Sequence[Path]) -> int:

@@ -20,7 +20,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batching import collate
 from transformer_cli.data.epochs import EpochPairs
-from transformer_cli.errors import DataError, TfmError, TrainingFailed
+from transformer_cli.errors import DataError, DiskFull, TfmError, TrainingFailed
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
@@ -91,7 +91,8 @@ class Trainer:
 
         Raises:
             Interrupted: a signal asked to stop; the state is saved.
-            TrainingFailed: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
+            TrainingFailed: the numbers diverged, or memory ran out; the last checkpoint is intact.
+            DiskFull: there is no room for a checkpoint; the last one is intact.
         """
         self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
         if self._limits.is_over(self.state) and averaging.is_settled(self.run, self.settings):
@@ -104,7 +105,7 @@ class Trainer:
                     self._advance()
                     self._stop_if_asked(signals)
                 return self._finish()
-        except TrainingFailed:
+        except (TrainingFailed, DiskFull):
             with suppress(TfmError):  # a full disk may refuse this, too
                 self.run.update_info({"status": "failed"})
             raise
