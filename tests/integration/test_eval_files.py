@@ -122,6 +122,8 @@ def test_json_is_one_object_or_one_list(ref):
     ("settings", "message"),
     [
         ({"search": {"beam_size": 3}}, "nothing is translated"),
+        ({"device": "cpu"}, "nothing is translated"),
+        ({"metrics": ("chrf",), "tokenize": "13a"}, "--tokenize is BLEU's"),
         ({"output": Path("out.de")}, "--output would only copy"),
         ({"metrics": ("blue",)}, "unknown metric"),
         ({"tokenize": "mecab"}, "unknown tokenizer"),

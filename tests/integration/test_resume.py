@@ -341,3 +341,36 @@ def test_the_metrics_hold_everything(tmp_path):
     validation = next(r for r in records if r["kind"] == "validation")
     assert {"loss", "perplexity", "bleu", "signature", "decoding"} <= validation.keys()
     assert "BLEU" in (tmp_path / "run" / "train.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ({"max_steps": 12}, {"max_steps": 11}, "max_steps"),
+        ({"max_steps": 12}, {"max_steps": 40, "max_epochs": 1}, "max_epochs"),
+        ({"max_steps": 12}, {"max_steps": 12, "max_epochs": 4}, None),
+        ({"max_steps": 12}, {"max_steps": 14}, None),
+    ],
+)
+def test_a_limit_below_what_is_done_is_refused_and_not_stored(tmp_path, before, after, named):
+    small_trainer(tmp_path / "run", small_config(**before)).train()
+    stored = (tmp_path / "run" / "config.yaml").read_bytes()
+    again = small_trainer(tmp_path / "run", small_config(**after))
+    if named is None:
+        again.resume()
+        assert RunFolder.open(tmp_path / "run").config.train.max_steps == after["max_steps"]
+        return
+    with pytest.raises(RunError, match=f"train.{named} is lower than what the run has done"):
+        again.resume()
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == stored
+
+
+def test_minutes_below_what_is_done_are_refused(tmp_path):
+    run = small_trainer(tmp_path / "run")
+    run.train()
+    run.run.update_info({"time_budget": {"minutes": 6.0, "steps": 12}})
+    less = small_trainer(tmp_path / "run", small_config(max_minutes=5.0))
+    with pytest.raises(RunError, match=r"train\.max_minutes is lower") as caught:
+        less.resume()
+    assert caught.value.got == "train.max_minutes 5, which comes to 10"
+    small_trainer(tmp_path / "run", small_config(max_minutes=6.0)).resume()

@@ -135,7 +135,7 @@ def _remove(folder: Path) -> None:
 def _remove_leftovers(root: Path, name: str) -> None:
     """Remove the halves that killed makers have left.
 
-    Those of this name are nobody's, for we hold its lock; others if nobody has used them for a day, as their files tell.
+    Those of this name are nobody's, for we hold its lock; others if nobody has used them for a day, as files tell.
     """
     for left in root.glob(f"{_TEMPORARY}{name}-*") if _HAS_LOCKS else ():
         shutil.rmtree(left, ignore_errors=True)

@@ -91,8 +91,7 @@ class Trainer:
 
         Raises:
             Interrupted: a signal asked to stop; the state is saved.
-            TrainingFailed: the numbers diverged, or memory ran out; the last checkpoint is intact.
-            DiskFull: there is no room for a checkpoint; the last one is intact.
+            TrainingFailed, DiskFull: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
         """
         self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
         if self._limits.is_over(self.state) and averaging.is_settled(self.run, self.settings):
@@ -116,7 +115,7 @@ class Trainer:
         """Take over the newest whole checkpoint; without one the run starts over.
 
         Raises:
-            RunError: a key or a teacher differs, all checkpoints are damaged, or the folder cannot be written.
+            RunError: a key or a teacher differs, a limit is below what is done, or the folder is damaged or read-only.
         """
         continuation.refuse_changes(self.run, self.config, self.runtime.world_size)
         self._ranks.together(lambda: continuation.refuse_other_teachers(self.run, self._updater.teachers_sha256))
@@ -126,6 +125,7 @@ class Trainer:
             self._updater.restore(found)
             self.state = TrainState.restored(found.step, found.counters)
             self._saved = self.state.copy()
+        self._limits.refuse_cut(self.run, self.state)
         if self.run.config != self.config:
             self.run.replace_config(self.config)
 
