@@ -107,6 +107,8 @@ def test_details_and_comparison(ref, tmp_path):
     assert document["comparison"]["p_value"] <= 1
     assert document["details"]["worst_lines"][0]["hypothesis"] == "Ja!"
     assert sum(bucket["lines"] for bucket in document["details"]["by_length"]) == 3
+    fewer = run_eval(EvalRequest(refs=(ref,), hyp=hyp, compare=ref, n_bootstrap=20))
+    assert "bs:20" in json.loads(as_json(fewer))["comparison"]["signature"]
     alone = run_eval(EvalRequest(refs=(ref,), hyp=hyp, details=True))
     assert "BLEU by length of the reference" in shown(alone)
 

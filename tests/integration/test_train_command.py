@@ -341,3 +341,15 @@ def test_stopped_before_the_first_step_it_says_how_to_go_on(
         done = tfm(*recipe)
     assert (done.code, f"tfm train --resume --run {tmp_path / 'r'}" in done.err) == (130, True)
     assert tfm("train", "--resume", "--run", tmp_path / "r", "-s", "train.max_steps=2").code == 0
+
+
+def test_the_table_says_which_epoch_its_batches_are_of(tfm: Tfm, files: Path) -> None:
+    def row(name: str, *more: str) -> int:
+        out = tfm("train", "-c", files / "my.yaml", *TINY, "--dry-run", *more).out.decode()
+        return int(re.search(rf"^{name} +([\d,]+)$", out, re.MULTILINE)[1].replace(",", ""))
+
+    both = "-strain.bidirectional_epochs=1"
+    assert row("target tokens of an epoch") < row("target tokens of the first epoch", both)
+    first, later = row("batches of the first epoch", both), row("batches after epoch 1", both)
+    assert later < first
+    assert row("target tokens of the first epoch", "-strain.subword_sampling=0.1") > 0
