@@ -4,6 +4,11 @@ A ``TfmError`` is a message for a person: the command line prints it without a t
 ``exit_code``. Everything else is a bug of ours and keeps its traceback.
 """
 
+import errno
+
+#: Numbers of the system's errors that say: there is no room.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 class TfmError(Exception):
     """A message for the user: what happened, where, what was found and expected, how to mend it."""
@@ -52,8 +57,15 @@ class RunError(UserError):
     """A run folder is missing, damaged, in the way, or does not fit the configuration."""
 
 
+class DiskFull(UserError):
+    """There is no room to write; whatever is written, what was there before is intact."""
+
+    def __init__(self, where: str, hint: str) -> None:
+        super().__init__("the disk is full", where=where, hint=hint)
+
+
 class TrainingFailed(TfmError):
-    """The run stopped by itself: the numbers diverged, or memory or disk ran out."""
+    """The run stopped by itself: the numbers diverged, or memory ran out."""
 
 
 class Interrupted(TfmError):

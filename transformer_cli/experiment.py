@@ -17,6 +17,7 @@ from transformer_cli.data.batching import Indices, TokenizedPairs, fitting, toke
 from transformer_cli.data.corpus import Corpus, load_corpus
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.filters import of_like_length
+from transformer_cli.data.left_out import every_dev_pair_too_long, nothing_left
 from transformer_cli.data.mapped_pairs import map_pairs
 from transformer_cli.data.mapped_text import MappedText
 from transformer_cli.data.pairs import ParallelText, SentencePairs
@@ -27,6 +28,7 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
 from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.teachers import check_teachers
+from transformer_cli.wording import counted
 
 Parent = tuple[Transformer, Tokenizer, Config]
 
@@ -74,20 +76,23 @@ def prepare(
         note(f"warning: {warning}")
     parent = None if tokenizer is not None else ranks.together(lambda: _parent(config, note))
     made = tokenizer or (parent[1] if parent else ranks.from_main(lambda: _tokenizer(config, corpus, note)))
-    return ranks.together(lambda: _assembled(config, corpus, made, parent))
+    return ranks.together(lambda: _assembled(config, corpus, made, parent, note))
 
 
-def _assembled(config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None) -> Experiment:
+def _assembled(
+    config: Config, corpus: Corpus, tokenizer: Tokenizer, parent: Parent | None, note: Callable[[str], None]
+) -> Experiment:
     if config.train.subword_sampling and not tokenizer.can_sample():
         raise DataError("train.subword_sampling needs a BPE or unigram tokenizer", got="a model of characters or words")
     check_teachers(config, tokenizer)
-    train_pairs, dropped = _train_pairs(config, corpus, tokenizer)
+    train_pairs, dropped = _train_pairs(config, corpus, tokenizer, note)
     tag = _tag(config, tokenizer, config.data.tgt_lang)
     dev_pairs, _ = tokenize_pairs(corpus.dev, tokenizer, config.data.max_length, tag)
     if not len(train_pairs):
-        raise DataError("no training pair is left", got=_told(dropped), hint="see the counts of what was dropped")
+        raise nothing_left(config.data, dropped, len(corpus.dev))
     if not len(dev_pairs.src):
-        raise DataError("every dev pair is longer than data.max_length", got=config.data.max_length)
+        raise every_dev_pair_too_long(config.data)
+    _warn_of_single_pairs(train_pairs.plain, config.train.batch_tokens, note)
     seed_stream(config.train.seed, "weights")
     model = build_model(config, tokenizer)
     if parent is not None:
@@ -105,10 +110,6 @@ def _parent(config: Config, note: Callable[[str], None]) -> Parent | None:
 
 
 def _tokenizer(config: Config, corpus: Corpus, note: Callable[[str], None]) -> Tokenizer:
-    if not len(corpus.train):
-        raise DataError(
-            "no training pair is left", got=_told(corpus.dropped), hint="see the counts of what was dropped"
-        )
     is_given = config.tokenizer.model is not None  # and only looked at
     learned_from = sample(corpus.all_train, CHECKED_LINES if is_given else TOKENIZER_SENTENCES // 2, config.train.seed)
     if len(learned_from) < len(corpus.all_train) and not is_given:
@@ -125,10 +126,12 @@ def sample(text: SentencePairs, size: int, seed: int) -> SentencePairs:
     return ParallelText(*(list(compress(side, chosen)) for side in (text.src, text.tgt)))
 
 
-def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[EpochPairs, dict[str, int]]:
+def _train_pairs(
+    config: Config, corpus: Corpus, tokenizer: Tokenizer, note: Callable[[str], None]
+) -> tuple[EpochPairs, dict[str, int]]:
     """Tokenise, drop what is too long, and say what each epoch makes of the rest."""
     data, train, text = config.data, config.train, corpus.all_train
-    plain, kept = _short_pairs(config, corpus, tokenizer)
+    plain, kept = _short_pairs(config, corpus, tokenizer, note)
     dropped = {**corpus.dropped, f"longer than data.max_length {data.max_length}": len(text) - len(plain)}
     if (ratio := data.filter.length_ratio) is not None:
         n_tags = 1 if data.more_targets else 0  # a tag is no text
@@ -151,11 +154,13 @@ def _train_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[
     return reading, dropped
 
 
-def _short_pairs(config: Config, corpus: Corpus, tokenizer: Tokenizer) -> tuple[TokenizedPairs, Indices]:
+def _short_pairs(
+    config: Config, corpus: Corpus, tokenizer: Tokenizer, note: Callable[[str], None]
+) -> tuple[TokenizedPairs, Indices]:
     """Return the tokenised pairs that are short enough, and their places in the text."""
     data = config.data
     if isinstance(corpus.train, MappedText):
-        mapped, _ = map_pairs(corpus.train, tokenizer, data.max_length)
+        mapped, _ = map_pairs(corpus.train, tokenizer, data.max_length, note)
         return mapped, np.arange(len(mapped))
     everything, _ = tokenize_pairs(corpus.train, tokenizer, None, _tag(config, tokenizer, data.tgt_lang))
     for language, pairs in corpus.more.items():
@@ -168,8 +173,12 @@ def _tag(config: Config, tokenizer: Tokenizer, language: str) -> int | None:
     return tokenizer.tag(language) if config.data.more_targets else None
 
 
-def _told(dropped: dict[str, int]) -> str:
-    return ", ".join(f"{count} dropped: {reason}" for reason, count in dropped.items() if count) or "an empty corpus"
+def _warn_of_single_pairs(pairs: TokenizedPairs, batch_tokens: int, note: Callable[[str], None]) -> None:
+    """Say that batches are none, if two pairs of like length seldom fit into one."""
+    alone = int((2 * np.maximum(pairs.src_lengths, pairs.tgt_lengths) > batch_tokens).sum())
+    if len(pairs) > 1 and 2 * alone > len(pairs):
+        told = f"{alone:,} of {counted(len(pairs), 'pair')} make a batch of one: two have more than train.batch_tokens"
+        note(f"warning: {told} {batch_tokens}; raise it")
 
 
 def _refuse_other_architecture(config: Config, parent: Config) -> None:

@@ -149,6 +149,7 @@ def test_the_recipe_of_the_docs_trains_with_both_files(
         (["--mono", "{mono}", "--pairs", "{mono}", "{mono}"], "exactly one of"),
         (["--mono", "{mono}", "--choose", "reference"], "no references"),
         (["--pairs", "{mono}", "{mono}", "--tag"], "no tag"),
+        (["--pairs", "{mono}", "{mono}", "--no-tag"], "no tag"),
         (["--pairs", "-", "-"], "both sides"),
         (["--mono", "{mono}.none"], "cannot be read"),
         (["--mono", "{mono}", "-o", "{mono}"], "replace an input"),

@@ -280,7 +280,7 @@ def test_a_full_disk_at_the_end_costs_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
         done = again("--resume")
-    assert (done.code, "disk is full" in done.err, "--resume continues" in done.err) == (1, True, True)
+    assert (done.code, "disk is full" in done.err, "--resume continues" in done.err) == (2, True, True)
     assert answered(stopped) == len(LINES)
     assert again("--resume").code == 0
     assert stopped.read_bytes().count(b"\n") == len(LINES)

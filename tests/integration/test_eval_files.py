@@ -107,6 +107,8 @@ def test_details_and_comparison(ref, tmp_path):
     assert document["comparison"]["p_value"] <= 1
     assert document["details"]["worst_lines"][0]["hypothesis"] == "Ja!"
     assert sum(bucket["lines"] for bucket in document["details"]["by_length"]) == 3
+    fewer = run_eval(EvalRequest(refs=(ref,), hyp=hyp, compare=ref, n_bootstrap=20))
+    assert "bs:20" in json.loads(as_json(fewer))["comparison"]["signature"]
     alone = run_eval(EvalRequest(refs=(ref,), hyp=hyp, details=True))
     assert "BLEU by length of the reference" in shown(alone)
 
@@ -122,6 +124,8 @@ def test_json_is_one_object_or_one_list(ref):
     ("settings", "message"),
     [
         ({"search": {"beam_size": 3}}, "nothing is translated"),
+        ({"device": "cpu"}, "nothing is translated"),
+        ({"metrics": ("chrf",), "tokenize": "13a"}, "--tokenize is BLEU's"),
         ({"output": Path("out.de")}, "--output would only copy"),
         ({"metrics": ("blue",)}, "unknown metric"),
         ({"tokenize": "mecab"}, "unknown tokenizer"),

@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import time
@@ -12,7 +13,7 @@ import torch
 from training_rig import hashes, look, small_config, small_pairs, small_tokenizer, small_trainer
 
 from transformer_cli.checkpoint import RunFolder, build_model
-from transformer_cli.errors import DataError, Interrupted, RunError, TrainingFailed
+from transformer_cli.errors import DataError, DiskFull, Interrupted, RunError, TrainingFailed
 from transformer_cli.training import trainer as trainer_module
 
 STEPS = 30  # ten epochs of the rig
@@ -294,17 +295,24 @@ def test_out_of_memory_names_the_batch_and_the_key(tmp_path, error):
     assert "train.batch_tokens (now 60)" in caught.value.hint
 
 
-def test_a_full_disk_fails_the_run_and_keeps_its_checkpoints(tmp_path, monkeypatch):
+def test_a_full_disk_ends_the_run_and_it_goes_on_as_if_nothing_had_been(calm, tmp_path):
     trainer = small_trainer(tmp_path / "run")
     for _ in range(3):
         trainer._advance()
-    monkeypatch.setattr(
-        trainer.run, "save_checkpoint", lambda state: (_ for _ in ()).throw(TrainingFailed("the disk is full"))
-    )
-    with pytest.raises(TrainingFailed, match="disk"):
-        trainer.train()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))  # no file of weights gets through
+    try:
+        with pytest.raises(DiskFull, match="disk is full") as full:
+            trainer.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (full.value.exit_code, full.value.where) == (2, str(tmp_path / "run" / "model.safetensors"))
     assert RunFolder.open(tmp_path / "run").steps() == [3]
     assert RunFolder.open(tmp_path / "run").info["status"] == "failed"
+    again = small_trainer(tmp_path / "run")
+    again.resume()
+    again.train()
+    assert hashes(tmp_path / "run") == hashes(calm)
 
 
 def test_no_pairs_is_an_error_and_no_finished_run(tmp_path):
@@ -333,3 +341,36 @@ def test_the_metrics_hold_everything(tmp_path):
     validation = next(r for r in records if r["kind"] == "validation")
     assert {"loss", "perplexity", "bleu", "signature", "decoding"} <= validation.keys()
     assert "BLEU" in (tmp_path / "run" / "train.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ({"max_steps": 12}, {"max_steps": 11}, "max_steps"),
+        ({"max_steps": 12}, {"max_steps": 40, "max_epochs": 1}, "max_epochs"),
+        ({"max_steps": 12}, {"max_steps": 12, "max_epochs": 4}, None),
+        ({"max_steps": 12}, {"max_steps": 14}, None),
+    ],
+)
+def test_a_limit_below_what_is_done_is_refused_and_not_stored(tmp_path, before, after, named):
+    small_trainer(tmp_path / "run", small_config(**before)).train()
+    stored = (tmp_path / "run" / "config.yaml").read_bytes()
+    again = small_trainer(tmp_path / "run", small_config(**after))
+    if named is None:
+        again.resume()
+        assert RunFolder.open(tmp_path / "run").config.train.max_steps == after["max_steps"]
+        return
+    with pytest.raises(RunError, match=f"train.{named} is lower than what the run has done"):
+        again.resume()
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == stored
+
+
+def test_minutes_below_what_is_done_are_refused(tmp_path):
+    run = small_trainer(tmp_path / "run")
+    run.train()
+    run.run.update_info({"time_budget": {"minutes": 6.0, "steps": 12}})
+    less = small_trainer(tmp_path / "run", small_config(max_minutes=5.0))
+    with pytest.raises(RunError, match=r"train\.max_minutes is lower") as caught:
+        less.resume()
+    assert caught.value.got == "train.max_minutes 5, which comes to 10"
+    small_trainer(tmp_path / "run", small_config(max_minutes=6.0)).resume()

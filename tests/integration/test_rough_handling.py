@@ -68,9 +68,9 @@ def test_a_full_disk_is_said_and_replaces_nothing(
     (tmp_path / "out").write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "replace", full)
     done = tfm("translate", "--run", run, "-o", tmp_path / "out", "one cats sleep.")
-    assert (done.code, "disk is full" in done.err) == (1, True)
+    assert (done.code, "disk is full" in done.err) == (2, True)
     done = tfm("init", "--src", files / "train.en", "--tgt", files / "train.de", "-o", tmp_path / "my.yaml")
-    assert (done.code, "disk is full" in done.err) == (1, True)
+    assert (done.code, "disk is full" in done.err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -97,7 +97,7 @@ def test_sigterm_while_waiting_for_a_line(run: Path, tmp_path: Path) -> None:
 # Streams
 
 
-STREAMS = {"<&-": 0, ">&-": 0, "2>&-": 0, "2>/dev/full": 0, ">/dev/full": 1}
+STREAMS = {"<&-": 0, ">&-": 0, "2>&-": 0, "2>/dev/full": 0, ">/dev/full": 2}
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -13,6 +14,7 @@ from forked_tfm import ForkedTfm
 from toy_language import TINY
 
 from transformer_cli import load
+from transformer_cli.commands import train
 from transformer_cli.model import attention
 from transformer_cli.recipe import load_recipe
 
@@ -214,7 +216,8 @@ def test_when_nothing_is_left_the_counts_say_why(tfm: Tfm, files: Path, tmp_path
     done = tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, "-s", "data.max_length=2")
     assert done.code == 2
     assert "no training pair is left" in done.err
-    assert "400 dropped: longer than data.max_length 2" in done.err
+    assert re.search(r"- longer than data.max_length 2 +400\n", done.err)
+    assert re.search(r"left +0\n", done.err)
     assert not (tmp_path / "r").exists()
 
 
@@ -295,3 +298,72 @@ def test_a_model_that_sees_the_future_is_not_trained(
     assert done.code == 1
     assert "this model is not trained: decoder layer 1, masked self-attention, sees the future" in done.err
     assert not (tmp_path / "blind").exists()
+
+
+def test_what_training_would_refuse_a_dry_run_refuses(tfm: Tfm, run: Path, files: Path) -> None:
+    recipe = ["-c", files / "my.yaml", *TINY]
+    done = tfm("train", *recipe, "--dry-run", "--run", run)
+    assert (done.code, "--overwrite" in done.err) == (2, True)
+    assert tfm("train", *recipe, "--dry-run", "--run", run, "--overwrite").code == 0
+    for more in ([], ["--dry-run"]):
+        done = tfm("train", *recipe, "--overwrite", *more)
+        assert (done.code, "--overwrite has nothing to replace" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [
+        (["data.dev.src={dev}", "data.dev.tgt={dev}"], ["the dev set has no pairs", "data.dev: src", "data.dev_size"]),
+        (["data.dev=null", "data.train={{tsv: {one}}}"], ["taken out as the dev split", "data.dev_size", "data.dev "]),
+    ],
+)
+def test_without_pairs_the_place_and_the_key_are_named(
+    tfm: Tfm, files: Path, tmp_path: Path, data: list[str], parts: list[str]
+) -> None:
+    (tmp_path / "dev").write_text("", encoding="utf-8")
+    (tmp_path / "one").write_text("one cat.\teine Katze.\n", encoding="utf-8")
+    options = [f"-s{key.format(dev=tmp_path / 'dev', one=tmp_path / 'one')}" for key in data]
+    done = tfm("train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, *options)
+    assert done.code == 2
+    assert [part for part in parts if part not in done.err] == []
+    if "left" in done.err.split("hint")[0].splitlines()[-1]:
+        assert re.search(r"left +0$", done.err.split("\n  hint")[0])
+
+
+def test_batches_of_one_pair_are_announced(tfm: Tfm, files: Path) -> None:
+    recipe = ["train", "-c", files / "my.yaml", *TINY, "--dry-run"]
+    assert "make a batch of one" not in tfm(*recipe).err
+    done = tfm(*recipe, "-s", "train.batch_tokens=1")
+    assert "400 of 400 pairs make a batch of one: two have more than train.batch_tokens 1" in done.err
+
+
+def test_stopped_before_the_first_step_it_says_how_to_go_on(
+    tfm: Tfm, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = ["train", "-c", files / "my.yaml", *TINY, "--run", tmp_path / "r"]
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "prepare", stop)
+        done = tfm(*recipe)
+    assert (done.code, "before the first step; no run was made" in done.err) == (130, True)
+    assert not (tmp_path / "r").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(train.Trainer, "train", stop)
+        done = tfm(*recipe)
+    assert (done.code, f"tfm train --resume --run {tmp_path / 'r'}" in done.err) == (130, True)
+    assert tfm("train", "--resume", "--run", tmp_path / "r", "-s", "train.max_steps=2").code == 0
+
+
+def test_the_table_says_which_epoch_its_batches_are_of(tfm: Tfm, files: Path) -> None:
+    def row(name: str, *more: str) -> int:
+        out = tfm("train", "-c", files / "my.yaml", *TINY, "--dry-run", *more).out.decode()
+        return int(re.search(rf"^{name} +([\d,]+)$", out, re.MULTILINE)[1].replace(",", ""))
+
+    both = "-strain.bidirectional_epochs=1"
+    assert row("target tokens of an epoch") < row("target tokens of the first epoch", both)
+    first, later = row("batches of the first epoch", both), row("batches after epoch 1", both)
+    assert later < first
+    assert row("target tokens of the first epoch", "-strain.subword_sampling=0.1") > 0

@@ -13,7 +13,8 @@ from training_rig import small_config, small_tokenizer
 
 from transformer_cli.checkpoint import CheckpointState, RunFolder, build_model, durable, load_model, newest_run
 from transformer_cli.checkpoint.tensor_files import to_bytes
-from transformer_cli.errors import RunError, TrainingFailed
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.errors import DataError, DiskFull, RunError
 
 
 @pytest.fixture
@@ -154,9 +155,9 @@ def test_a_full_disk_leaves_the_old_files_intact(run):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a write fails half-way, as on a full disk
     try:
-        with pytest.raises(TrainingFailed, match="disk is full"):
+        with pytest.raises(DiskFull, match="disk is full"):
             run.save_checkpoint(CheckpointState(2, big, {}, None, {}))
-        with pytest.raises(TrainingFailed, match="disk is full"):
+        with pytest.raises(DiskFull, match="disk is full"):
             run.save_model(big)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -277,3 +278,30 @@ def test_what_is_no_run_is_refused(tmp_path, content, message):
 def test_info_is_whole_after_every_change(run):
     run.update_info({"step": 7})
     assert json.loads((run.path / "run.json").read_text())["step"] == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "got"),
+    [(b"", "no JSON object"), (b"[]", "no JSON object"), (b'{"format": 1}', "no entry 'created'")],
+)
+def test_a_damaged_run_json_says_what_is_needed(run, content, got):
+    (run.path / "run.json").write_bytes(content)
+    with pytest.raises(RunError, match="is damaged") as caught:
+        RunFolder.open(run.path)
+    error = caught.value
+    assert (error.where, error.got) == (str(run.path / "run.json"), got)
+    assert "tokenizer_sha256 (str)" in error.expected
+    assert "from a copy" in error.hint
+    by_hand = {"format": 1, "created": "2026", "tokenizer_sha256": run.tokenizer.sha256, "status": "new", "step": 0}
+    (run.path / "run.json").write_text(json.dumps(by_hand), encoding="utf-8")
+    assert RunFolder.open(run.path).tokenizer.sha256 == run.tokenizer.sha256
+
+
+def test_a_damaged_tokenizer_is_named_with_what_to_do(tmp_path):
+    model = small_tokenizer()._models[0]
+    Tokenizer(model, model).save(tmp_path)
+    (tmp_path / "tokenizer.tgt.model").write_bytes(b"noise")
+    with pytest.raises(DataError, match="damaged") as caught:
+        Tokenizer.load(tmp_path)
+    assert caught.value.where == str(tmp_path / "tokenizer.tgt.model")
+    assert "from a copy" in caught.value.hint

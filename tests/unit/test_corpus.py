@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.config import DataConfig
-from transformer_cli.data.corpus import drop_table, load_corpus, load_split
+from transformer_cli.data.corpus import load_corpus, load_split
+from transformer_cli.data.left_out import drop_table
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.errors import DataError
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -24,7 +25,7 @@ from transformer_cli.data.mapped_pairs import MappedIds, MappedPairs, map_pairs
 from transformer_cli.data.mapped_text import MappedText
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.errors import ConfigError, DataError, DiskFull
 from transformer_cli.recipe import load_recipe
 from transformer_cli.training.data_order import DataOrder, Position
 
@@ -179,7 +180,70 @@ def test_what_killed_makers_have_left_is_removed_when_it_is_old(monkeypatch, tmp
                 os.utime(path, (yesterday, yesterday))
     cached("thing", lambda made: (made / "whole").write_text(""))
     assert {path.name for path in tmp_path.iterdir()} == {".tmp-used", ".tmp-new", "text-old", "thing"}
-    assert [path.name for path in (tmp_path / "thing").iterdir()] == ["whole"]
+    assert {path.name for path in (tmp_path / "thing").iterdir()} == {"whole", "sha256.json"}
+
+
+def test_what_a_killed_maker_has_left_goes_at_once_when_the_same_is_made(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFM_CACHE", str(tmp_path))
+    for name in (".tmp-thing-x1", ".tmp-things-x1"):
+        (tmp_path / name).mkdir()
+    cached("thing", lambda made: (made / "whole").write_text(""))
+    assert {path.name for path in tmp_path.iterdir()} == {".tmp-things-x1", "thing"}
+
+
+DAMAGES = {
+    "zeros": lambda content: bytes(len(content)),
+    "noise": lambda content: np.random.default_rng(1).bytes(len(content)),
+    "one bit": lambda content: content[:-700] + bytes([content[-700] ^ 1]) + content[-699:],
+    "cut": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "gone": None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("file", ["ids-*/ids.arrow", "text-*/text.arrow", "text-*/dropped.json", "ids-*/sha256.json"])
+def test_a_damaged_cache_is_made_anew_and_that_is_said(folder, tokenizer, monkeypatch, damage, file):
+    monkeypatch.setenv("TFM_CACHE", str(folder / "cache"))
+    (folder / "t.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in [*toy_pairs(60), ("x", "")]))
+
+    def prepared():
+        notes = []
+        return experiment.prepare(recipe_on("disk", {}), notes.append, tokenizer), notes
+
+    whole, _ = prepared()
+    (hurt,) = cache_root().glob(file)
+    content = hurt.read_bytes()
+    if (change := DAMAGES[damage]) is None:
+        hurt.unlink()
+    elif len(content) > 700 or damage != "one bit":
+        hurt.unlink()  # a new file: what is mapped by the first experiment stays as it is
+        hurt.write_bytes(change(content))
+    else:
+        hurt.write_bytes(content[:-1])
+    again, notes = prepared()
+    assert [note for note in notes if str(hurt) in note and "is made anew" in note]
+    assert equal_pairs(again.train_pairs.plain, whole.train_pairs.plain)
+    assert again.dropped == whole.dropped
+    assert hurt.read_bytes() == content
+    assert [note for note in prepared()[1] if "made anew" in note] == []
+    assert [path.name for path in cache_root().iterdir() if path.name.startswith(".tmp")] == []
+
+
+def test_a_full_disk_is_said_with_its_place_and_leaves_nothing(folder, monkeypatch):
+    monkeypatch.setenv("TFM_CACHE", str(folder / "cache"))
+    (folder / "t.tsv").write_text("".join(f"{src} {i}\t{tgt}\n" for i, (src, tgt) in enumerate(toy_pairs(500))))
+    config = recipe_on("disk", {}).data
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        with pytest.raises(DiskFull, match="disk is full") as full:
+            load_corpus(config, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (full.value.exit_code, full.value.where) == (2, str(cache_root()))
+    assert [path.name for path in cache_root().iterdir() if path.suffix != ".lock"] == []
+    assert len(load_corpus(config, 1).train) == 500
 
 
 def test_where_the_cache_lies(monkeypatch):
@@ -194,15 +258,19 @@ def test_where_the_cache_lies(monkeypatch):
     ("content", "message"),
     [
         (b"a\tb\nc\n", "t.tsv:2: has the wrong number of columns"),
-        (b"a\tb\nc\xff\td\n", "t.tsv:2: holds invalid UTF-8 or NUL"),
+        (b"a\tb\nc\xff\td\n", r"t.tsv:2: holds invalid UTF-8 \(byte 0xff\)"),
         (b"a\n", "t.tsv:1: has the wrong number of columns"),
-        (b"a\tb\nc\0\td\n", "t.tsv:2: holds invalid UTF-8 or NUL"),
+        (b"a\tb\nc\0\td\n", "t.tsv:2: holds a NUL character"),
     ],
 )
 def test_bad_lines_are_errors_with_their_place(folder, content, message):
     (folder / "t.tsv").write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        load_corpus(DataConfig.model_validate({"train": {"tsv": "t.tsv"}, "dev": DEV, "memory": "disk"}), 1)
+    told = []
+    for memory in ("ram", "disk"):
+        with pytest.raises(DataError, match=message) as caught:
+            load_corpus(DataConfig.model_validate({"train": {"tsv": "t.tsv"}, "dev": DEV, "memory": memory}), 1)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
 
 
 def test_sides_of_other_lengths_are_an_error(folder):

@@ -5,7 +5,8 @@
 """
 
 from transformer_cli.checkpoint.loading import build_model, load_model, newest_run, open_model, weights_file
-from transformer_cli.checkpoint.run_folder import RunFolder, read_info, run_folders
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_info import read_info, run_folders
 from transformer_cli.checkpoint.snapshot import CheckpointState
 
 __all__ = [

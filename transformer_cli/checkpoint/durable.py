@@ -4,17 +4,15 @@ Everything is written beside its place under a temporary name, fsynced and renam
 Not here: what is written.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transformer_cli.errors import RunError, TrainingFailed
+from transformer_cli.errors import NO_SPACE, DiskFull, RunError
 
 _TEMPORARY = ".tmp-"
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -105,16 +103,16 @@ def explained(path: Path, option: str = "--run") -> Iterator[None]:
         option: names it on the command line.
 
     Raises:
-        TrainingFailed: the disk is full.
+        DiskFull: there is no room.
         RunError: the place cannot be written.
     """
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_SPACE:
+        if error.errno in NO_SPACE:
             hint = "free some space; what was there before is intact"
             hint += ", and a run continues with --resume" if option == "--run" else ""
-            raise TrainingFailed("the disk is full", where=str(path), hint=hint) from error
+            raise DiskFull(str(path), hint) from error
         hint = f"check its permissions, or choose another folder with {option}"
         raise RunError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from transformer_cli.checkpoint.run_folder import RunFolder, read_info, run_folders
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_info import read_info, run_folders
 from transformer_cli.checkpoint.snapshot import EMA, WEIGHTS, read_state
 from transformer_cli.checkpoint.tensor_files import load_strictly, read_tensors_of
 from transformer_cli.config import Config

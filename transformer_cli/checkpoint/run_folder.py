@@ -26,6 +26,7 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import durable
 from transformer_cli.checkpoint.json_lines import keep_records, read_records
+from transformer_cli.checkpoint.run_info import FORMAT, INFO, read_info
 from transformer_cli.checkpoint.snapshot import WEIGHTS, CheckpointState, read_snapshot, read_state, write_snapshot
 from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
 from transformer_cli.config import Config
@@ -33,11 +34,8 @@ from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import ConfigError, RunError
 from transformer_cli.recipe import load_recipe, to_yaml
 
-FORMAT = 1
-#: Entries of run.json without which a run cannot be used, and their types.
-_ENTRIES = {"format": int, "created": str, "tokenizer_sha256": str, "status": str, "step": int}
 _LOCK, _SINGLE = ".lock", "single.safetensors"
-_INFO, _CONFIG, _METRICS, _SAMPLES, _LOG = "run.json", "config.yaml", "metrics.jsonl", "samples.jsonl", "train.log"
+_CONFIG, _METRICS, _SAMPLES, _LOG = "config.yaml", "metrics.jsonl", "samples.jsonl", "train.log"
 
 
 class RunFolder:
@@ -65,7 +63,7 @@ class RunFolder:
         cls.refuse_existing(path, overwrite)
         own = {"format": FORMAT, "created": datetime.now(UTC).isoformat(timespec="microseconds")}
         own |= {"tokenizer_sha256": tokenizer.sha256, "status": "new", "step": 0, "total_steps": None, "best": None}
-        if (path / _INFO).is_file():
+        if (path / INFO).is_file():
             with cls(path, config, tokenizer, {}).lock():
                 pass  # raises if somebody trains there
         made = cls(path.with_name(f".tmp-{path.name}"), config, tokenizer, {**info, **own})
@@ -93,7 +91,7 @@ class RunFolder:
             raise RunError("is the folder you are in", where=str(path), hint="choose another folder with --run")
         if not path.exists() or (path.is_dir() and not any(path.iterdir())):
             return
-        if not (path / _INFO).is_file():
+        if not (path / INFO).is_file():
             raise RunError("is in the way and is not a run", where=str(path), hint="choose another folder with --run")
         if not overwrite:
             hint = "continue it with --resume, or replace it with --overwrite"
@@ -118,7 +116,7 @@ class RunFolder:
     def update_info(self, changes: Mapping[str, object]) -> None:
         """Change entries of ``run.json``."""
         self.info.update(changes)
-        durable.write_file(self.path / _INFO, json.dumps(self.info, indent=1, ensure_ascii=False).encode() + b"\n")
+        durable.write_file(self.path / INFO, json.dumps(self.info, indent=1, ensure_ascii=False).encode() + b"\n")
 
     def replace_config(self, config: Config) -> None:
         """Store another configuration: that of a continued run, with its new limits."""
@@ -168,7 +166,7 @@ class RunFolder:
         """Write a checkpoint durably.
 
         Raises:
-            TrainingFailed: the disk is full; what was there before is intact.
+            DiskFull: there is no room; what was there before is intact.
             RunError: the folder cannot be written.
         """
         write_snapshot(self.checkpoint(state.step), state, self.tokenizer.sha256)
@@ -268,33 +266,3 @@ class RunFolder:
     def metrics(self) -> list[dict[str, Any]]:
         """Return all records that are whole."""
         return read_records(self.path / _METRICS)
-
-
-def run_folders(root: Path) -> list[Path]:
-    """Return the run folders inside a folder; hidden ones are unfinished writes."""
-    return sorted(file.parent for file in root.glob("*/run.json") if not file.parent.name.startswith("."))
-
-
-def read_info(path: Path) -> dict[str, Any]:
-    """Read ``run.json`` alone.
-
-    Raises:
-        RunError: there is no run, or it is of another format.
-    """
-    if not path.is_dir():
-        raise RunError("there is no such run folder", where=str(path), hint="tfm runs lists the runs there are")
-    try:
-        info = json.loads((path / _INFO).read_bytes())
-        known = info["format"] == FORMAT
-        complete = not known or all(isinstance(info[key], kind) for key, kind in _ENTRIES.items())
-    except FileNotFoundError:
-        raise RunError("is not a run folder", where=str(path), expected=f"a file {_INFO} in it") from None
-    except OSError as error:
-        raise RunError(f"cannot be read: {error.strerror}", where=str(path / _INFO)) from None
-    except (ValueError, KeyError, TypeError):
-        raise RunError("is damaged", where=str(path / _INFO)) from None
-    if not complete:
-        raise RunError("is damaged: an entry has another type", where=str(path / _INFO))
-    if not known:
-        raise RunError("was written in another format", where=str(path), got=info["format"], expected=FORMAT)
-    return dict(info)

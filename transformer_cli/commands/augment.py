@@ -17,7 +17,7 @@ from transformer_cli.commands.line_stream import WINDOW, input_lines
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.synthetic_pairs import TAG, Line, PairMaker
-from transformer_cli.data.corpus import drop_table
+from transformer_cli.data.left_out import drop_table
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError, UserError
 from transformer_cli.wording import counted
@@ -110,8 +110,9 @@ def _check(request: AugmentRequest) -> None:
         raise UserError("the output would replace an input", where=request.output, hint="choose another --output")
     if request.pairs is None and request.choose == "reference":
         raise UserError("--mono has no references to choose by", hint="leave --choose away, or give --pairs")
-    if request.pairs is not None and request.tag:
-        raise UserError("--pairs has real sources, which bear no tag", hint="leave --tag away, or give --mono")
+    if request.pairs is not None and request.tag is not None:
+        hint = "leave --tag and --no-tag away, or give --mono"
+        raise UserError("--pairs has real sources, which bear no tag", hint=hint)
     if request.pairs == ("-", "-"):
         raise UserError("the standard input cannot be both sides")
 

@@ -1,6 +1,5 @@
 """The one boundary between exceptions and the shell: messages on stderr, exit codes, text in UTF-8."""
 
-import errno
 import io
 import os
 import signal
@@ -13,9 +12,7 @@ from typing import Any
 
 import typer
 
-from transformer_cli.errors import TfmError
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from transformer_cli.errors import TfmError, UserError
 
 
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
@@ -39,7 +36,7 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
     except OSError as error:  # of a place that nobody foresaw: a name too long, a full disk behind stdout
         _abandon_stdout()
         place = "" if error.filename is None else f"{error.filename}: "
-        return _tell(f"{place}{error.strerror or error}", 1 if error.errno in _FULL else 2, debug)
+        return _tell(f"{place}{error.strerror or error}", UserError.exit_code, debug)
     except typer.TyperException as error:
         error.message = error.message.removeprefix(
             "Value error, "

@@ -141,6 +141,7 @@ class _Task:
             metrics=self.request.metrics,
             lowercase=self.request.lowercase,
             tokenize=self.request.tokenize,
+            n_bootstrap=self.request.n_bootstrap or 1000,  # the test is made of resamples; 0 speaks of the interval
         )
         return Other(other.system, other.decoding, found)
 

@@ -87,6 +87,10 @@ class EvalRequest:
         searches = any(value is not None for value in self.search.values())
         if self.hyp is not None and not self.compares_with_run and searches:
             raise UserError("nothing is translated, so search options have no effect", hint="drop them, or drop --hyp")
+        if self.hyp is not None and not self.compares_with_run and self.device != "auto":
+            raise UserError("nothing is translated, so --device has no effect", hint="drop it, or drop --hyp")
+        if self.tokenize is not None and "bleu" not in self.metrics and not self.details:
+            raise UserError("--tokenize is BLEU's, which is not measured", hint="drop it, or add bleu to --metrics")
         if self.to is not None and not self.needs_run and not self.compares_with_run:
             raise UserError("no run is used, so --to has no effect", hint="the language of files is --tgt-lang")
         if self.hyp is not None and self.output is not None:

@@ -1,6 +1,5 @@
 """Files that the user asked for: complete or not there, packed if they are called ``.gz``, and nothing else touched."""
 
-import errno
 import gzip
 import io
 import os
@@ -10,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
-from transformer_cli.errors import TfmError, UserError
+from transformer_cli.errors import NO_SPACE, DiskFull, UserError
 
 _RECORDS = {"metrics.jsonl", "samples.jsonl", "scores.jsonl", "train.log"}
 _KINDS = {".safetensors", ".model", ".bin", ".json", ".yaml"}
@@ -25,7 +24,7 @@ def output_file(path: str | Path) -> Iterator[TextIO]:
 
     Raises:
         UserError: the place cannot be written, or is a file of a run.
-        TfmError: the disk is full; what was there before is intact.
+        DiskFull: there is no room; what was there before is intact.
     """
     refuse_file_of_run(path)
     target, packed = Path(os.path.realpath(path)), str(path).endswith(".gz")
@@ -81,13 +80,13 @@ def explained(path: str | Path) -> Iterator[None]:
 
     Raises:
         UserError: the place cannot be written.
-        TfmError: the disk is full.
+        DiskFull: there is no room.
     """
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise TfmError("the disk is full; nothing was replaced", where=str(path)) from error
+        if error.errno in NO_SPACE:
+            raise DiskFull(str(path), "free some space; nothing was replaced") from error
         hint = "check the folder and its permissions, or choose another --output"
         raise UserError(f"cannot be written: {error.strerror}", where=str(path) or "''", hint=hint) from error
 

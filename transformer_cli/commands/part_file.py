@@ -140,7 +140,7 @@ def part_file(path: str, note: Note, *, resume: bool, overwrite: bool) -> Iterat
     Raises:
         UserError: an interrupted job has left something and neither is asked for, another process writes this
             output, or the place cannot be written.
-        TfmError: the disk is full; what was there before and what is translated are intact.
+        DiskFull: there is no room; what was there before and what is translated are intact.
     """
     refuse_file_of_run(path)
     target = Path(os.path.realpath(path))

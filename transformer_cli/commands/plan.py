@@ -2,10 +2,11 @@
 
 from dataclasses import asdict, dataclass
 
+from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import note_on_stderr
 from transformer_cli.commands.tables import data_table, parameters_table
-from transformer_cli.commands.train import TrainRequest, requested_config
+from transformer_cli.commands.train import TrainRequest, refuse_idle_overwrite, requested_config
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import parameter_table
 from transformer_cli.recipe import to_yaml
@@ -31,7 +32,10 @@ def plan_training(request: TrainRequest) -> Plan:
     """
     if RankPlace.from_environment().rank > 0:
         raise SystemExit(0)  # one plan is enough; it is that of a single process
+    refuse_idle_overwrite(request)
     config = requested_config(request)
+    if request.run is not None:
+        RunFolder.refuse_existing(request.run, request.overwrite)  # as the training would
     runtime = Runtime.resolve(request.device, config.train.amp)
     experiment = prepare(config, note_on_stderr(request.quiet))
     return Plan(experiment, runtime, estimate(experiment.model, experiment.train_pairs, config.train, runtime))

@@ -12,19 +12,21 @@ def data_table(experiment: Experiment) -> list[str]:
     """Return what is trained on, what was left out and why, and how full the batches are."""
     train, corpus, tokenizer = experiment.train_pairs, experiment.corpus, experiment.tokenizer
     settings = experiment.config.train
-    first = DataOrder(train, settings.batch_tokens, settings.accumulate, settings.seed).epoch(0)
+    order = DataOrder(train, settings.batch_tokens, 1, settings.seed)
+    first, later = order.epoch(0), settings.bidirectional_epochs
     vocabulary = (
         f"{tokenizer.tgt_vocab_size}" if tokenizer.joint else f"{tokenizer.src_vocab_size} + {tokenizer.tgt_vocab_size}"
     )
-    epoch = "the first epoch" if settings.bidirectional_epochs else "an epoch"
+    varies = "an epoch" if not (later or settings.subword_sampling) else "the first epoch"
     rows = [
         ("training pairs", f"{len(train):,}"),
         *((f"  dropped: {reason}", f"{count:,}") for reason, count in experiment.dropped.items()),
         ("dev pairs", f"{len(corpus.dev):,}"),
         ("test pairs", f"{len(corpus.test):,}"),
         ("vocabulary", vocabulary),
-        (f"target tokens of {epoch}", f"{first.target_tokens():,}"),
-        (f"batches of {epoch}", f"{len(first.batches):,}"),
+        (f"target tokens of {varies}", f"{first.target_tokens():,}"),
+        ("batches of the first epoch", f"{len(first.batches):,}"),  # others are cut elsewhere: one more, one less
+        *([(f"batches after epoch {later}", f"{order.steps_per_epoch(later):,}")] if later else []),
         ("real tokens in them", f"{token_share(first.pairs, first.batches):.1%}"),
     ]
     return _aligned(rows)

@@ -1,6 +1,6 @@
 """``tfm train``: from a recipe to a run folder, or from a run folder to a longer run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from transformer_cli.training.continuation import refuse_changes
 from transformer_cli.training.data_order import batches_per_step
 from transformer_cli.training.progress import PlainProgress, Progress, RichProgress
 from transformer_cli.training.ranks import Ranks, joined
+from transformer_cli.training.signals import told_how_to_go_on
 from transformer_cli.training.state import TrainingReport
 from transformer_cli.training.trainer import Trainer
 from transformer_cli.wording import counted
@@ -57,11 +58,15 @@ def run_training(request: TrainRequest) -> TrainingReport:
     """
     if request.resume and request.overwrite:
         raise ConfigError("--resume and --overwrite exclude each other")
+    refuse_idle_overwrite(request)
     keep_freed_memory()
     place = RankPlace.from_environment()
     with joined(place) as ranks:
         quiet = replace(request, quiet=request.quiet or not ranks.is_main)
-        return _continue(quiet, place, ranks) if request.resume else _start(quiet, place, ranks)
+        made: list[Path] = []  # the run folder, as soon as it is this command's
+        with told_how_to_go_on(lambda: next(iter(made), None)):
+            train = _continue if request.resume else _start
+            return train(quiet, place, ranks, made.append)
 
 
 def print_report(report: TrainingReport, as_json: bool) -> None:
@@ -82,7 +87,7 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     print(f"run: {report.run}")
 
 
-def _start(request: TrainRequest, place: RankPlace, ranks: Ranks) -> TrainingReport:
+def _start(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Callable[[Path], None]) -> TrainingReport:
     note = note_on_stderr(request.quiet)
     config = ranks.from_main(lambda: requested_config(request))
     path = ranks.from_main(lambda: _free_place(request))
@@ -97,14 +102,16 @@ def _start(request: TrainRequest, place: RankPlace, ranks: Ranks) -> TrainingRep
         return RunFolder.create(path, config, experiment.tokenizer, info, overwrite=request.overwrite)
 
     run = _shared(ranks.from_main(create), ranks)
+    made(run.path)
     note(f"run folder: {path}")
     with run.lock():
         return make_trainer(experiment, run, runtime, request.quiet).train()
 
 
-def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks) -> TrainingReport:
+def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Callable[[Path], None]) -> TrainingReport:
     note = note_on_stderr(request.quiet)
     run = _shared(ranks.from_main(lambda: RunFolder.open(request.run or newest_started_run())), ranks)
+    made(run.path)
     config = ranks.from_main(lambda: _continued_config(request, run, ranks))
     runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
     note(f"continuing {run.path}")
@@ -133,6 +140,14 @@ def _continued_config(request: TrainRequest, run: RunFolder, ranks: Ranks) -> Co
 
 def _shared(run: RunFolder, ranks: Ranks) -> RunFolder:
     return run if ranks.is_main else FollowedRun.of(run)
+
+
+def refuse_idle_overwrite(request: TrainRequest) -> None:
+    """Refuse ``--overwrite`` where there is nothing to replace: without ``--run`` every run gets a new name."""
+    if request.overwrite and request.run is None:
+        raise ConfigError(
+            "--overwrite has nothing to replace", expected="--run DIR", hint="give it, or drop --overwrite"
+        )
 
 
 def requested_config(request: TrainRequest) -> Config:

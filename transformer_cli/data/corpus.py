@@ -14,6 +14,7 @@ from pathlib import Path
 
 from transformer_cli.config import DataConfig, MoreTarget
 from transformer_cli.data.filters import filter_pairs
+from transformer_cli.data.left_out import dev_place, makes_dev, nothing_left
 from transformer_cli.data.mapped_text import EMPTY, MappedText, map_text
 from transformer_cli.data.pairs import Lenient, ParallelText, Policy, SentencePairs, Strict
 from transformer_cli.data.readers import read_pairs, read_tsv
@@ -22,11 +23,12 @@ from transformer_cli.errors import DataError
 from transformer_cli.shipped import shipped
 from transformer_cli.wording import counted
 
-__all__ = ["Corpus", "ParallelText", "available_splits", "drop_table", "load_corpus", "load_split"]
+__all__ = ["Corpus", "ParallelText", "available_splits", "load_corpus", "load_split"]
 
 _LARGE = 200_000_000  # bytes of text; in memory they would be about four times as many, and ids besides
 _PART = 100_000  # lines hashed at a time
 _PACKED = 3  # times that gzip makes text smaller, about
+_NO_DEV = "give data.dev pairs, or set it to null: then data.dev_size of the training pairs become the dev split"
 _PHRASEBOOK_COLUMNS = {"en": 0, "de": 1, "zh": 2}
 _PHRASEBOOK_FILES = {
     "train": "train.tsv.gz",
@@ -74,10 +76,9 @@ def load_corpus(config: DataConfig, seed: int, needs_ram: Sequence[str] = ()) ->
     lenient = Lenient()
     test = _read(config, "test", lenient) if "test" in available_splits(config) else ParallelText([], [])
     if not len(train):
-        read = sum(dropped.values()) + (len(dev) if _makes_dev(config) else 0)
-        raise DataError("no training pair is left", got="\n" + drop_table(read, dropped))
+        raise nothing_left(config, dropped, len(dev))
     if not len(dev):
-        raise DataError("the dev set has no pairs")
+        raise DataError("the dev set has no pairs", where=dev_place(config), hint=_NO_DEV)
     more = {target.lang: _more(config, target, dev, dropped) for target in config.more_targets}
     notes += lenient.notes()
     notes += _overlaps({"train": train, "dev": dev, "test": test, **{f"train ({lang})": more[lang] for lang in more}})
@@ -112,7 +113,7 @@ def load_split(
     policy = Lenient()
     if config.target(to) != config.tgt_lang:
         pairs = _more_split(config, split, seed, str(to))
-    elif split == "train" or (split == "dev" and _makes_dev(config)):
+    elif split == "train" or (split == "dev" and makes_dev(config)):
         train, dev, _ = _train_and_dev(config, seed, policy)
         pairs = train if split == "train" else dev
     else:
@@ -129,23 +130,6 @@ def available_splits(config: DataConfig) -> list[str]:
     if config.corpus is not None:
         return list(_PHRASEBOOK_FILES)
     return ["train", "dev", "test"] if config.test is not None else ["train", "dev"]
-
-
-def drop_table(read: int, dropped: Mapping[str, int]) -> str:
-    """Render what became of the training pairs, one reason a line.
-
-    Args:
-        read: pairs that were read.
-        dropped: reason -> pairs.
-    """
-    rows = {"read": read, **{f"- {reason}": count for reason, count in dropped.items()}}
-    rows["left"] = read - sum(dropped.values())
-    width = max(map(len, rows))
-    return "\n".join(f"  {name:<{width}}  {count:>10,}" for name, count in rows.items())
-
-
-def _makes_dev(config: DataConfig) -> bool:
-    return config.corpus is None and config.dev is None
 
 
 def _read(config: DataConfig, split: str, policy: Policy) -> ParallelText:
@@ -168,7 +152,7 @@ def _large_train(config: DataConfig, needs_ram: Sequence[str], note: Callable[[s
             note(f"about {size / 1e6:,.0f} MB of training text stay in memory because of {', '.join(needs_ram)}")
         if size <= _LARGE or needs_ram:
             return None
-    return map_text(config)
+    return map_text(config, note)
 
 
 def _text_bytes(files: Sequence[Path]) -> int:
@@ -179,7 +163,7 @@ def _train_and_dev(config: DataConfig, seed: int, policy: Policy) -> tuple[Paral
     pairs = _read(config, "train", policy)
     full = [i for i, (src, tgt) in enumerate(zip(pairs.src, pairs.tgt, strict=True)) if src.strip() and tgt.strip()]
     dropped = {EMPTY: len(pairs) - len(full)}
-    if _makes_dev(config):  # before any filter, so that filters do not change what is scored
+    if makes_dev(config):  # before any filter, so that filters do not change what is scored
         train, dev = _split_off_dev(pairs.select(full), config.dev_size, seed)
         dropped["source line is in the dev split"] = len(full) - len(train) - len(dev)
     else:
@@ -192,7 +176,7 @@ def _more(config: DataConfig, target: MoreTarget, dev: ParallelText, dropped: di
     """Return the training pairs of another target language; what leaves them is added to ``dropped``."""
     of_target = config.model_copy(update={"tgt_lang": target.lang})
     pairs = read_pairs(target.train, of_target, "train", Strict())
-    unseen = set(dev.src) if _makes_dev(config) else set()
+    unseen = set(dev.src) if makes_dev(config) else set()
     full = [i for i in range(len(pairs)) if pairs.src[i].strip() and pairs.tgt[i].strip()]
     kept = [i for i in full if pairs.src[i] not in unseen]
     counts = {EMPTY: len(pairs) - len(full)}
@@ -214,7 +198,7 @@ def _more_split(config: DataConfig, split: str, seed: int, lang: str) -> Paralle
             hint=f"give its lines in {lang} with --ref FILE, and with --src FILE those of another text",
         )
     target = next(target for target in config.more_targets if target.lang == lang)
-    dev = _train_and_dev(config, seed, Lenient())[1] if _makes_dev(config) else ParallelText([], [])
+    dev = _train_and_dev(config, seed, Lenient())[1] if makes_dev(config) else ParallelText([], [])
     return _more(config, target, dev, {})
 
 

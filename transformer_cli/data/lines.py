@@ -2,8 +2,8 @@
 
 A line ends at ``\\n`` only. Python's own line splitting would also cut at a bare CR and ``str.splitlines`` at U+2028,
 U+0085, VT, FF and others; one such character in one of two aligned files moves every pair behind it. Training data is
-read strictly (``read_lines``), text to be translated leniently and as a stream (``iter_lines``). Not here: what the
-columns or fields of a line mean (``readers.py``).
+read strictly (``read_lines``, ``stream_lines``), text to be translated leniently and as a stream (``iter_lines``).
+Not here: what the columns or fields of a line mean (``readers.py``).
 """
 
 import gzip
@@ -19,6 +19,7 @@ from transformer_cli.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"  # never the start of UTF-8 text: the content decides, whatever the file is called
+_NUL = "a NUL character"
 _READ_ERRORS = (OSError, EOFError, zlib.error)  # the last two, and OSError without a number: damaged gzip
 
 
@@ -41,13 +42,31 @@ def read_lines(path: Path) -> list[str]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise _bad_byte(path, data, error.start, f"invalid UTF-8 (byte 0x{data[error.start]:02x})") from None
+        raise _bad_byte(path, data, error.start, _invalid(data[error.start])) from None
     if "\0" in text:
-        raise _bad_byte(path, data, data.index(b"\0"), "a NUL character")
+        raise _bad_byte(path, data, data.index(b"\0"), _NUL)
     lines = text.split("\n")  # the same cuts as in the bytes: UTF-8 has 0x0a nowhere inside a character
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def stream_lines(path: Path) -> Iterator[str]:
+    """Yield the lines that ``read_lines`` returns, as strictly; memory holds one of them.
+
+    Raises:
+        DataError: as of ``read_lines``.
+    """
+    with _open(path) as stream:
+        for number, raw in enumerate(_raw_lines(stream), start=1):
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                raise _broken(path, number, _invalid(line[error.start])) from None
+            if "\0" in text:
+                raise _broken(path, number, _NUL)
+            yield text
 
 
 def iter_lines(stream: BinaryIO, on_repair: Callable[[int], None]) -> Iterator[str]:
@@ -127,7 +146,14 @@ def _unreadable(where: object, error: Exception) -> DataError:
     return DataError("is a damaged gzip file", where=str(where), got=error)
 
 
+def _invalid(byte: int) -> str:
+    return f"invalid UTF-8 (byte 0x{byte:02x})"
+
+
 def _bad_byte(path: Path, data: bytes, position: int, what: str) -> DataError:
-    line = data.count(b"\n", 0, position) + 1
+    return _broken(path, data.count(b"\n", 0, position) + 1, what)
+
+
+def _broken(path: Path, line: int, what: str) -> DataError:
     hint = "mend the line, or convert the file: iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
     return DataError(f"holds {what}", where=f"{path}:{line}", expected="UTF-8 text", hint=hint)

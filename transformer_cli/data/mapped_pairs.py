@@ -6,7 +6,7 @@ that ``batching.py`` would hold.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,14 +118,16 @@ class MappedPairs(TokenizedPairs):
         return self.tgt.lengths()
 
 
-def map_pairs(text: MappedText, tokenizer: Tokenizer, max_length: int | None) -> tuple[MappedPairs, int]:
-    """Tokenise mapped text, or find it tokenised; see ``tokenize_pairs``.
+def map_pairs(
+    text: MappedText, tokenizer: Tokenizer, max_length: int | None, note: Callable[[str], None] = lambda text: None
+) -> tuple[MappedPairs, int]:
+    """Tokenise mapped text, or find it tokenised; see ``tokenize_pairs``. ``note`` is told of a damaged cache.
 
     Raises:
         DataError: the cache cannot be written.
     """
     key = key_of(text.key, tokenizer.sha256, max_length)
-    folder = cached(f"ids-{key}", lambda made: _write_ids(text.file, tokenizer, max_length, made, key))
+    folder = cached(f"ids-{key}", lambda made: _write_ids(text.file, tokenizer, max_length, made, key), note)
     pairs = MappedPairs.of(sorted(folder.glob("*.arrow")))
     return pairs, len(text) - len(pairs)
 

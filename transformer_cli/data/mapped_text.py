@@ -6,7 +6,7 @@ where the data lie does not change a run. Not here: their ids (``mapped_pairs.py
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -59,8 +59,12 @@ class MappedLines(Sequence[str]):
         return list(found.to_pylist()) if isinstance(index, slice) else str(found.as_py())
 
 
-def map_text(config: DataConfig) -> MappedText:
+def map_text(config: DataConfig, note: Callable[[str], None] = lambda text: None) -> MappedText:
     """Return the training pairs of which both sides hold more than white space, and that ``data.filter`` leaves.
+
+    Args:
+        config: which pairs.
+        note: told of a damaged cache.
 
     Raises:
         DataError: a file cannot be read or is not as it should be, or the cache cannot be written.
@@ -70,7 +74,7 @@ def map_text(config: DataConfig) -> MappedText:
     # The ratio of lengths is not among the filters here: it is one of subword tokens.
     filters = config.filter.model_dump(exclude={"length_ratio"})
     key = key_of(source.model_dump(), config.src_lang, config.tgt_lang, filters, files=source_files(source))
-    folder = cached(f"text-{key}", lambda made: _write_text(stream_pairs(source, config), config, made))
+    folder = cached(f"text-{key}", lambda made: _write_text(stream_pairs(source, config), config, made), note)
     return MappedText(folder / "text.arrow", key, json.loads((folder / "dropped.json").read_text()))
 
 

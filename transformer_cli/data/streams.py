@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer_cli.config import DataConfig, Source
-from transformer_cli.data.lines import iter_lines, open_input
+from transformer_cli.data.lines import stream_lines
 from transformer_cli.data.pairs import Strict
 from transformer_cli.data.readers import files_of, pairs_of_files
-from transformer_cli.errors import DataError
 
 
 def source_files(source: Source) -> list[Path]:
@@ -29,13 +28,4 @@ def stream_pairs(source: Source, config: DataConfig) -> Iterator[tuple[str, str]
     Raises:
         DataError: a file is missing or unreadable, the sides do not fit together, or a line is not a pair.
     """
-    return pairs_of_files(source, config, _lines, Strict())
-
-
-def _lines(file: Path) -> Iterator[str]:
-    def refuse(number: int) -> None:
-        hint = "mend the line, or convert the file: iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
-        raise DataError("holds invalid UTF-8 or NUL", where=f"{file}:{number}", expected="UTF-8 text", hint=hint)
-
-    with open_input(str(file.absolute())) as stream:
-        yield from iter_lines(stream, refuse)
+    return pairs_of_files(source, config, stream_lines, Strict())

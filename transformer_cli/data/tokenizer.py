@@ -29,24 +29,26 @@ _THREADS = 4  # a constant: unigram pieces depend on it
 _LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
 _RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
 CHECKED_LINES = 10_000
+_NAMES = ("the tokenizer",) * 2
+_WITHOUT = "put it back from a copy: a run's weights are bound to it; a new run does with tokenizer.model: null"
 
 
 class Tokenizer:
     """One SentencePiece model for both sides, or one for each. Immutable."""
 
-    def __init__(self, src_model: bytes, tgt_model: bytes | None = None, *, where: str = "the tokenizer") -> None:
+    def __init__(self, src_model: bytes, tgt_model: bytes | None = None, *, where: Sequence[str] = _NAMES) -> None:
         """Build a tokenizer from serialised models.
 
         Args:
             src_model: model of the source side; of both, if ``tgt_model`` is None.
             tgt_model: model of the target side.
-            where: names the model in error messages.
+            where: names each model in error messages.
 
         Raises:
             DataError: a model is damaged, or its special pieces have other ids than ours.
         """
         self._models = (src_model,) if tgt_model is None else (src_model, tgt_model)
-        processors = [_processor(model, where) for model in self._models]
+        processors = [_processor(model, place) for model, place in zip(self._models, where, strict=False)]
         self._src, self._tgt = processors[0], processors[-1]
         self.joint = tgt_model is None
         self.src_vocab_size: int = self._src.vocab_size()
@@ -140,7 +142,7 @@ class Tokenizer:
         """
         joint = not (folder / _file_names(False)[0]).exists()
         models = [_read_model(folder / name) for name in _file_names(joint)]
-        return cls(*models, where=str(folder / _file_names(joint)[0]))
+        return cls(*models, where=[str(folder / name) for name in _file_names(joint)])
 
 
 def tag_piece(language: str) -> str:
@@ -239,7 +241,7 @@ def _too_small(config: TokenizerConfig, minimum: int) -> DataError:
 
 
 def _given_tokenizer(path: str, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]) -> Tokenizer:
-    tokenizer = Tokenizer(_read_model(Path(os.path.expanduser(path))), where=path)
+    tokenizer = Tokenizer(_read_model(Path(os.path.expanduser(path))), where=[path])
     lines = [*src[:CHECKED_LINES], *tgt[:CHECKED_LINES]]
     changed = sum(tokenizer.decode(ids) != line for ids, line in zip(tokenizer.encode_tgt(lines), lines, strict=True))
     note(f"{path}: given, so tokenizer.model_type, vocab_size ({tokenizer.src_vocab_size}) and coverage are its own")
@@ -257,7 +259,7 @@ def _read_model(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"the tokenizer cannot be read: {error.strerror}", where=str(path)) from None
+        raise DataError(f"the tokenizer cannot be read: {error.strerror}", where=str(path), hint=_WITHOUT) from None
 
 
 def _processor(model: bytes, where: str) -> sentencepiece.SentencePieceProcessor:
@@ -265,7 +267,7 @@ def _processor(model: bytes, where: str) -> sentencepiece.SentencePieceProcessor
     try:
         processor.load_from_serialized_proto(model)
     except RuntimeError:
-        raise DataError("is not a SentencePiece model, or damaged", where=where) from None
+        raise DataError("is not a SentencePiece model, or damaged", where=where, hint=_WITHOUT) from None
     ids = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
     if ids != (PAD, UNK, BOS, EOS):
         raise DataError(

@@ -10,8 +10,8 @@ from typing import Any
 
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs
+from transformer_cli.data.left_out import every_dev_pair_too_long
 from transformer_cli.data.pairs import ParallelText
-from transformer_cli.errors import DataError
 from transformer_cli.evaluation.details import repeated_share
 from transformer_cli.evaluation.scores import score
 from transformer_cli.model.transformer import Transformer
@@ -46,9 +46,7 @@ class Validator:
             DataError: every dev pair is over-long.
         """
         if not len(pairs.src):
-            raise DataError(
-                "every dev pair is longer than data.max_length", got=f"data.max_length {config.data.max_length}"
-            )
+            raise every_dev_pair_too_long(config.data)
         self._dev, self._pairs, self._config, self._translate, self._runtime = dev, pairs, config, translate, runtime
 
     def __call__(self, model: Transformer, step: int) -> Validation:

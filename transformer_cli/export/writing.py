@@ -81,7 +81,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Give the name of a folder beside ``path``, which is renamed to it if the block ends without an exception.
 
     Raises:
-        TrainingFailed: the disk is full; what was there before is intact.
+        DiskFull: there is no room; what was there before is intact.
         RunError: the place cannot be written.
     """
     temporary = path.with_name(f".tmp-{path.name}")

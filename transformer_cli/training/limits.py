@@ -1,8 +1,9 @@
 """When a run is over."""
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import TrainConfig
-from transformer_cli.errors import TrainingFailed
-from transformer_cli.training.budget import steps_within
+from transformer_cli.errors import RunError, TrainingFailed
+from transformer_cli.training.budget import steps_within, stored_budget
 from transformer_cli.training.data_order import DataOrder
 from transformer_cli.training.state import TrainState
 from transformer_cli.wording import counted
@@ -42,6 +43,32 @@ class Limits:
             f"train.patience {settings.patience}": self.stops_early(state),
         }
         return " and ".join(name for name, is_reached in names.items() if is_reached)
+
+    def refuse_cut(self, run: RunFolder, state: TrainState) -> None:
+        """Refuse limits lowered below what is done: steps cannot be taken back.
+
+        Args:
+            run: with the settings that it had so far.
+            state: where it stands.
+
+        Raises:
+            RunError: names the first such limit.
+        """
+        budget_steps = stored_budget(run.info, self._settings.max_minutes)
+        before = run.config.train.model_dump() | run.info.get("settings", {}).get("train", {})  # the file may be edited
+        passes = self._order.passes(state.position)
+        done = {"max_steps": state.step, "max_epochs": passes, "max_minutes": state.step}
+        for key, now in done.items():
+            then, asked = before[key], getattr(self._settings, key)
+            reach = budget_steps if key == "max_minutes" else asked
+            if asked is not None and reach is not None and now > reach and (then is None or asked < then):
+                raise RunError(
+                    f"train.{key} is lower than what the run has done",
+                    got=f"train.{key} {asked:g}" + (f", which comes to {reach}" if key == "max_minutes" else ""),
+                    expected=f"at least {counted(state.step, 'step')}, {passes:.2f} epochs",
+                    hint=f"keep train.{key} {then}; a checkpoint of an earlier step is a model of its own: "
+                    "tfm translate --run RUN/checkpoints/step-N",
+                )
 
     def stops_early(self, state: TrainState) -> bool:
         """Return whether validations have not got better for too long."""

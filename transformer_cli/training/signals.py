@@ -3,6 +3,8 @@
 import shlex
 import signal
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,7 +42,37 @@ class StopSignals:
             signal.signal(*self._previous.popitem())
 
 
+@contextmanager
+def told_how_to_go_on(run: Callable[[], Path | None]) -> Iterator[None]:
+    """Say what a signal has left when nobody but Python took it: before the first step, or the second one in a row.
+
+    Args:
+        run: the run folder, or None if this command has not made it yet.
+
+    Raises:
+        Interrupted: a signal arrived.
+    """
+    try:
+        yield
+        return
+    except KeyboardInterrupt:
+        received = signal.SIGINT
+    except SystemExit as stop:  # what the command line makes of SIGTERM
+        if stop.code != 128 + signal.SIGTERM:
+            raise
+        received = signal.SIGTERM
+    if (path := run()) is None:
+        text = f"stopped by {received.name} before the first step; no run was made and nothing is lost"
+        raise Interrupted(text, received, hint="start it again with the same command")
+    text = f"stopped by {received.name} at once; the run is as its last checkpoint has it, or new if it has none"
+    raise Interrupted(text, received, hint=_continue_with(path))
+
+
+def _continue_with(run: Path) -> str:
+    return f"continue with: tfm train --resume --run {shlex.quote(str(run))}"
+
+
 def interruption(received: int, step: int, run: Path) -> Interrupted:
     """Return the error of a run that a signal stopped after a step, once it is saved."""
     text = f"stopped by {signal.Signals(received).name} after step {step}; the state is saved"
-    return Interrupted(text, received, hint=f"continue with: tfm train --resume --run {shlex.quote(str(run))}")
+    return Interrupted(text, received, hint=_continue_with(run))

@@ -20,7 +20,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batching import collate
 from transformer_cli.data.epochs import EpochPairs
-from transformer_cli.errors import DataError, TfmError, TrainingFailed
+from transformer_cli.errors import DataError, DiskFull, TfmError, TrainingFailed
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
@@ -91,7 +91,7 @@ class Trainer:
 
         Raises:
             Interrupted: a signal asked to stop; the state is saved.
-            TrainingFailed: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
+            TrainingFailed, DiskFull: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
         """
         self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
         if self._limits.is_over(self.state) and averaging.is_settled(self.run, self.settings):
@@ -104,7 +104,7 @@ class Trainer:
                     self._advance()
                     self._stop_if_asked(signals)
                 return self._finish()
-        except TrainingFailed:
+        except (TrainingFailed, DiskFull):
             with suppress(TfmError):  # a full disk may refuse this, too
                 self.run.update_info({"status": "failed"})
             raise
@@ -115,7 +115,7 @@ class Trainer:
         """Take over the newest whole checkpoint; without one the run starts over.
 
         Raises:
-            RunError: a key or a teacher differs, all checkpoints are damaged, or the folder cannot be written.
+            RunError: a key or a teacher differs, a limit is below what is done, or the folder is damaged or read-only.
         """
         continuation.refuse_changes(self.run, self.config, self.runtime.world_size)
         self._ranks.together(lambda: continuation.refuse_other_teachers(self.run, self._updater.teachers_sha256))
@@ -125,6 +125,7 @@ class Trainer:
             self._updater.restore(found)
             self.state = TrainState.restored(found.step, found.counters)
             self._saved = self.state.copy()
+        self._limits.refuse_cut(self.run, self.state)
         if self.run.config != self.config:
             self.run.replace_config(self.config)
 
