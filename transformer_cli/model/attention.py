@@ -3,7 +3,7 @@
 Legend: B batch, S source (key) length, T target (query) length, D d_model, H heads, K head width of queries and keys
 (the paper's d_k), Kv head width of values (d_v).
 
-Attention itself, between the projections, is in ``kernels.py``; what wraps this module (residual, norm, dropout of its
+Attention itself, between the projections, is in ``kernels/``; what wraps this module (residual, norm, dropout of its
 output) is in ``layers.py``.
 """
 
