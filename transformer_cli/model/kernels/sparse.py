@@ -71,7 +71,7 @@ class SparseAttention:
         tiles = (tiling.queries(query), tiling.keys(key), tiling.keys(value), allowed)
         together = [tile.expand(len(query), *tile.shape[1:]).flatten(0, 2) for tile in tiles]
         heads, _ = core(*together, dropout=dropout, scale=scale)  # [B * P * N, H, b, Kv]
-        out = tiling.joined(heads.unflatten(0, (len(query), tiling.dilation, tiling.n_blocks)))
+        out = tiling.joined(heads.view(len(query), tiling.dilation, tiling.n_blocks, *heads.shape[1:]))
         n_global = 0 if causal else self.pattern.global_tokens  # causal ones see each other only, as the tiles do
         if n_global:
             rows, _ = core(query[:, :, :n_global], key, value, mask, dropout=dropout, scale=scale)
@@ -163,8 +163,9 @@ class _Tiling:
         i = self.queries(positions) - 1  # [1, P, N, 1, b, 1]
         j = self.keys(positions).transpose(-2, -1) - 1  # [1, P, N, 1 or H, 1, M], -1 where there is nothing
         before, after = self.reach
-        in_band = (before + 1 + after) * self.block if self.pattern.window is not None else 0
-        first, band, chosen = j.split([self.n_global, in_band, j.size(-1) - self.n_global - in_band], dim=-1)
+        n_band = (before + 1 + after) * self.block if self.pattern.window is not None else 0
+        widths = [self.n_global, n_band, j.size(-1) - self.n_global - n_band]
+        first, band, chosen = torch.split(j, widths, dim=-1)
         n_global, whole = self.pattern.global_tokens, (*j.shape[:-2], self.block, -1)
         near = self.pattern.in_band(i, band) & (band >= n_global)
         far = chosen >= n_global  # chosen blocks are none that the band touches
@@ -180,7 +181,7 @@ class _Tiling:
         span = self.block * self.dilation
         missing = self.n_blocks * span - self.length
         x = F.pad(x, (0, 0, before * span, missing + after * span))
-        return x.unflatten(2, (-1, self.block, self.dilation)).permute(0, 4, 2, 1, 3, 5)
+        return x.reshape(*x.shape[:2], -1, self.block, self.dilation, x.size(3)).permute(0, 4, 2, 1, 3, 5)
 
     def _chosen(self, x: Tensor) -> Tensor:
         """Return the chosen blocks of x ``[B, H, T, K]``: ``[B, 1, N, H, R * b, K]``."""
@@ -189,5 +190,5 @@ class _Tiling:
         x = self._cut(x, 0, 1).squeeze(1).transpose(1, 2)  # [B, H, N + 1, b, K], the last one is empty
         rows = x.expand(-1, n_heads, -1, -1, -1).flatten(1, 2)  # [B, H * (N + 1), b, K]
         numbers = table.where(table >= 0, self.n_blocks) + torch.arange(n_heads)[:, None, None] * with_empty
-        chosen = rows.index_select(1, numbers.flatten().to(x.device)).unflatten(1, numbers.shape)  # [B, H, N, R, b, K]
+        chosen = rows.index_select(1, numbers.flatten().to(x.device)).view(len(x), *numbers.shape, *rows.shape[2:])
         return chosen.flatten(3, 4).transpose(1, 2)[:, None]
