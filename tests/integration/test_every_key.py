@@ -198,6 +198,7 @@ NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
 #: key, changed value, observable, and settings of both sides where the base recipe hides the effect.
+SPARSE = ["model.attention.encoder=sparse", "model.attention.decoder=sparse"]
 ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.src_lang", "zh", text, PHRASEBOOK),
     ("data.tgt_lang", "zh", text, PHRASEBOOK),

@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from transformer_cli.config import ModelConfig
+from transformer_cli.checkpoint.loading import refuse_unfit_device
+from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.combinations import REFUSED
-from transformer_cli.errors import UserError
+from transformer_cli.errors import ConfigError, UserError
 from transformer_cli.export.ctranslate2_spec import refuse_unrepresentable
 from transformer_cli.model.attention import MultiHeadAttention, forced_flash_refusal
 from transformer_cli.model.kernels import (
@@ -145,6 +146,16 @@ def test_flash_meets_a_device(attention: object, device: str, sixteen_bits: bool
     config = ModelConfig.model_validate({"attention": attention})
     found = forced_flash_refusal(config, device, sixteen_bits=sixteen_bits)
     assert found is None if reason is None else reason in str(found)
+
+
+def test_a_device_that_cannot_is_refused_with_the_way_out() -> None:
+    asked = {"data": {"train": {"src": "a", "tgt": "b"}}, "train": {"max_steps": 1}, "model": {"attention": "flash"}}
+    config = Config.model_validate(asked)
+    with pytest.raises(
+        ConfigError, match=r"flash cannot be computed on the device cuda(.|\n)*hint: model.attention: sdpa"
+    ):
+        refuse_unfit_device(config, "cuda")
+    refuse_unfit_device(config, "cpu")
 
 
 # The table of what means nothing together
