@@ -13,7 +13,8 @@ from torch.utils._pytree import tree_leaves
 from transformer_cli.checkpoint.loading import refuse_unfit_device
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.combinations import REFUSED
-from transformer_cli.errors import ConfigError, UserError
+from transformer_cli.errors import ConfigError, RunError, UserError
+from transformer_cli.experiment import _refuse_other_architecture
 from transformer_cli.export.ctranslate2_spec import refuse_unrepresentable
 from transformer_cli.model.attention import MultiHeadAttention, forced_flash_refusal
 from transformer_cli.model.kernels import (
@@ -156,6 +157,17 @@ def test_a_device_that_cannot_is_refused_with_the_way_out() -> None:
     ):
         refuse_unfit_device(config, "cuda")
     refuse_unfit_device(config, "cpu")
+
+
+def test_fine_tuning_may_change_the_pattern_but_not_whether_there_are_mixtures() -> None:
+    def asked(**model: object) -> Config:
+        train = {"max_steps": 1, "init_from": "runs/a"}
+        return Config.model_validate({"data": {"train": {"src": "a", "tgt": "b"}}, "train": train, "model": model})
+
+    sparse = asked(attention={"encoder": "sparse"}, sparse={"window": 8})
+    _refuse_other_architecture(sparse, asked())
+    with pytest.raises(RunError, match="another architecture"):
+        _refuse_other_architecture(asked(attention={"encoder": "linformer"}), asked())
 
 
 # The table of what means nothing together
