@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer_cli.checkpoint import build_model, load_model
 from transformer_cli.checkpoint.tensor_files import load_strictly
-from transformer_cli.config import Config
+from transformer_cli.config import Config, ModelConfig
 from transformer_cli.data.batching import Indices, TokenizedPairs, fitting, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
 from transformer_cli.data.epochs import EpochPairs
@@ -35,7 +35,7 @@ Parent = tuple[Transformer, Tokenizer, Config]
 #: The tokenizer's trainer holds its sentences in memory, and more of them change its pieces little.
 TOKENIZER_SENTENCES = 1_000_000
 #: What a run may change against the one it starts from: the weights are the same whatever these say.
-_FREE_IN_FINE_TUNING = {"attention", "attention_dropout", "dropout", "word_dropout"} | {
+_FREE_IN_FINE_TUNING = {"attention", "sparse", "attention_dropout", "dropout", "word_dropout"} | {
     f"{place}_dropout" for place in ("embedding", "residual", "feed_forward")
 }
 
@@ -182,7 +182,7 @@ def _warn_of_single_pairs(pairs: TokenizedPairs, batch_tokens: int, note: Callab
 
 
 def _refuse_other_architecture(config: Config, parent: Config) -> None:
-    mine, theirs = (c.model.model_dump(exclude=_FREE_IN_FINE_TUNING) for c in (config, parent))
+    mine, theirs = (_architecture(c.model) for c in (config, parent))
     if differing := [key for key in mine if mine[key] != theirs[key]]:
         raise RunError(
             "train.init_from has another architecture",
@@ -191,3 +191,8 @@ def _refuse_other_architecture(config: Config, parent: Config) -> None:
             expected=", ".join(f"model.{key} {theirs[key]}" for key in differing),
             hint="fine-tuning takes the architecture of the run it starts from",
         )
+
+
+def _architecture(model: ModelConfig) -> dict[str, object]:
+    mixes = {"attention.encoder": "linformer" if model.attention.encoder == "linformer" else "another"}  # has weights
+    return model.model_dump(exclude=_FREE_IN_FINE_TUNING) | mixes

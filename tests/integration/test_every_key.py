@@ -15,7 +15,7 @@ from toy_language import toy_pairs
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.train import make_trainer
-from transformer_cli.config import AttentionPlaces, Config, FilterConfig
+from transformer_cli.config import AttentionPlaces, Config, FilterConfig, SparseConfig
 from transformer_cli.data.batching import collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.decoding.settings import DecodeSettings
@@ -198,6 +198,7 @@ NOISY = ["data.train={{tsv: {folder}/noisy.tsv}}"]
 PHRASEBOOK = ["data.train=null", "data.dev=null", "data.corpus=phrasebook"]
 
 #: key, changed value, observable, and settings of both sides where the base recipe hides the effect.
+SPARSE = ["model.attention.encoder=sparse", "model.attention.decoder=sparse"]
 ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("data.src_lang", "zh", text, PHRASEBOOK),
     ("data.tgt_lang", "zh", text, PHRASEBOOK),
@@ -240,6 +241,15 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
     ("model.attention.encoder", "naive", implementations, []),
     ("model.attention.decoder", "naive", implementations, []),
     ("model.attention.cross", "naive", implementations, []),
+    ("model.sparse", "{{pattern: window, window: 2}}", output, SPARSE),
+    ("model.sparse.pattern", "dilated", output, [*SPARSE, "model.sparse.window=2"]),
+    ("model.sparse.window", "2", output, SPARSE),
+    ("model.sparse.dilation", "3", output, [*SPARSE, "model.sparse={{pattern: dilated, window: 1}}"]),
+    ("model.sparse.global_tokens", "1", output, [*SPARSE, "model.sparse.window=2"]),
+    ("model.sparse.random_blocks", "2", output, [*SPARSE, "model.sparse={{pattern: bigbird, window: 1, block: 2}}"]),
+    ("model.sparse.block", "4", output, [*SPARSE, "model.sparse={{pattern: blocks, block: 2}}"]),
+    ("model.sparse.seed", "2", output, [*SPARSE, "model.sparse={{pattern: bigbird, window: 1, block: 2}}"]),
+    ("model.linformer_rank", "8", weights, ["model.attention.encoder=linformer"]),
     ("model.attention_scale", "false", output, []),
     ("model.qk_norm", "true", output, []),
     ("model.zero_init", "true", weights, []),
@@ -297,6 +307,7 @@ ROWS: list[tuple[str, str, Callable[[Config, Path], object], list[str]]] = [
 def test_no_key_is_forgotten() -> None:
     places = {f"model.attention.{place}" for place in AttentionPlaces.model_fields}
     places |= {f"data.filter.{name}" for name in FilterConfig.model_fields}
+    places |= {f"model.sparse.{name}" for name in SparseConfig.model_fields}
     assert {row[0] for row in ROWS} == {*all_keys(), *places}
 
 

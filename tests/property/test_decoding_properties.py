@@ -20,6 +20,7 @@ from transformer_cli.runtime import Runtime
 
 # A freshly initialised model has ties everywhere; with larger weights its sentences end and differ, as if trained.
 FRESH, PRONOUNCED = 1.0, 2.5
+SPARSE = {"encoder": "sparse", "decoder": "sparse"}
 
 
 def model_config(**changes: object) -> Config:
@@ -68,6 +69,19 @@ def test_a_line_does_not_depend_on_its_batch(weights: float, beam_size: int) -> 
     assert_invariant(model_config(), weights, sentences(60, seed=7, longest=8), beam_size, sample=10)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attention": {"encoder": "linformer"}},
+        {"attention": SPARSE, "sparse": {"pattern": "bigbird", "window": 2, "block": 3, "global_tokens": 1}},
+        {"attention": SPARSE, "sparse": {"pattern": "blocks", "block": 2}},
+    ],
+    ids=["linformer", "bigbird", "blocks"],
+)
+def test_nor_does_it_with_another_attention(changes: dict[str, object]) -> None:
+    assert_invariant(model_config(**changes), PRONOUNCED, sentences(24, seed=7, longest=8), beam_size=3, sample=4)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("weights", [FRESH, PRONOUNCED])
@@ -88,9 +102,13 @@ def test_no_line_of_a_thousand_depends_on_its_batch(weights: float, beam_size: i
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("norm_placement", ["pre", "post"])
-def test_the_cache_changes_nothing(beam_size: int, norm_placement: str) -> None:
-    model = transformer(config(model={"norm_placement": norm_placement}), weights=2.5)
+@pytest.mark.parametrize(
+    "changes",
+    [{"norm_placement": "pre"}, {"norm_placement": "post"}, {"attention": SPARSE, "sparse": {"window": 3}}],
+    ids=["pre", "post", "sparse"],
+)
+def test_the_cache_changes_nothing(beam_size: int, changes: dict[str, object]) -> None:
+    model = transformer(config(model=changes), weights=2.5)
     sources = [[*ids, 3] for ids in tokenizer().encode_src(sentences(9, seed=9, longest=10))]
     asked = [Source(source, cap=20) for source in sources]
     settings = DecodeSettings(beam_size=beam_size, n_best=beam_size)

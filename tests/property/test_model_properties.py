@@ -12,15 +12,20 @@ from transformer_cli.model.masks import padding_mask
 from transformer_cli.model.transformer import Transformer
 
 BOTH = pytest.mark.parametrize("attention", [naive_attention, sdpa_attention])
-KINDS = pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        {"norm_placement": "post", "attention": "naive", "tie_embeddings": "none"},
-        {"positions": "learned", "activation": "swiglu", "d_k": 4, "d_v": 6, "qk_norm": True},
-    ],
-    ids=["default", "post-naive", "learned-swiglu-qk-norm"],
-)
+DENSE = {
+    "default": {},
+    "post-naive": {"norm_placement": "post", "attention": "naive", "tie_embeddings": "none"},
+    "learned-swiglu-qk-norm": {"positions": "learned", "activation": "swiglu", "d_k": 4, "d_v": 6, "qk_norm": True},
+}
+SPARSE = {"encoder": "sparse", "decoder": "sparse"}
+OTHERS = {
+    "linformer": {"attention": {"encoder": "linformer"}},
+    "window": {"attention": SPARSE, "sparse": {"window": 2, "global_tokens": 1}},
+    "bigbird": {"attention": SPARSE, "sparse": {"pattern": "bigbird", "window": 1, "block": 2, "random_blocks": 2}},
+    "blocks": {"attention": SPARSE, "sparse": {"pattern": "blocks", "block": 2}},
+}
+KINDS = pytest.mark.parametrize("kind", DENSE.values(), ids=DENSE)
+ALL_KINDS = pytest.mark.parametrize("kind", (DENSE | OTHERS).values(), ids=DENSE | OTHERS)
 few = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 10_000)
 lengths = st.integers(1, 9)
@@ -50,7 +55,7 @@ def test_no_future_token_changes_a_past_logit(kind: dict, seed: int, length: int
     assert (gradient[:, : now + 1] != 0).any(-1).all()  # and every past one may
 
 
-@KINDS
+@ALL_KINDS
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @few
 @given(seed=seeds, src_length=lengths, tgt_length=lengths, src_more=st.integers(0, 5), tgt_more=st.integers(0, 5))
@@ -76,7 +81,7 @@ def test_padding_changes_nothing(
         torch.testing.assert_close(with_padding, plain, rtol=0, atol=tolerance * largest)
 
 
-@KINDS
+@ALL_KINDS
 @few
 @given(seed=seeds, shapes=st.lists(st.tuples(lengths, lengths), min_size=1, max_size=5))
 def test_a_batch_is_its_sentences_one_by_one(kind: dict, seed: int, shapes: list[tuple[int, int]]) -> None:

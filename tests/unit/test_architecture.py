@@ -71,7 +71,7 @@ def test_imports_point_down(path: Path) -> None:
 
 
 def test_model_needs_nothing_but_torch_and_numpy() -> None:
-    for path in PACKAGE.joinpath("model").glob("*.py"):
+    for path in PACKAGE.joinpath("model").rglob("*.py"):
         assert imported_parts(path) <= {"model"}, path
 
 

@@ -19,6 +19,11 @@ KINDS = [
     {"d_k": 4, "d_v": 6, "attention_scale": False, "encoder_layers": 1, "decoder_layers": 3},
     {"qk_norm": True, "norm_placement": "post", "d_k": 6, "tie_embeddings": "decoder"},
     {"d_ff": 600, "activation": "swiglu", "qk_norm": True, "bias": False},
+    {"attention": {"encoder": "linformer", "decoder": "flash"}},
+    {"attention": {"decoder": "sparse"}, "sparse": {"window": 2, "global_tokens": 1}},
+    {"attention": {"decoder": "sparse"}, "sparse": {"pattern": "dilated", "window": 1}},
+    {"attention": {"encoder": "sparse", "decoder": "sparse"}, "sparse": {"pattern": "blocks", "block": 2}},
+    {"attention": {"decoder": "sparse"}, "sparse": {"pattern": "bigbird", "window": 1, "block": 2, "random_blocks": 2}},
 ]
 
 
@@ -51,10 +56,17 @@ def test_batch_of_one_and_target_of_one() -> None:
     torch.testing.assert_close(stepwise(model, src, tgt), model(src, tgt), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("n_hypotheses", [2, 5])
+@pytest.mark.parametrize(
+    ("n_hypotheses", "settings"),
+    [
+        (2, {}),
+        (5, {}),
+        (3, {"attention": {"decoder": "sparse"}, "sparse": {"pattern": "bigbird", "window": 4, "block": 3}}),
+    ],
+)
 @torch.no_grad()
-def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypotheses: int) -> None:
-    model, src, rng = tiny_model(positions="sinusoidal"), padded_source(), torch.Generator().manual_seed(3)
+def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypotheses: int, settings: dict) -> None:
+    model, src, rng = tiny_model(**settings), padded_source(), torch.Generator().manual_seed(3)
     cache = model.new_cache(4, n_hypotheses, 6)
     model.admit(cache, [0, 1, 2, 3], src)
     prefixes = torch.empty(4, n_hypotheses, 0, dtype=torch.long)

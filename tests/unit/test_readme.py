@@ -14,13 +14,14 @@ def tree_of(readme: str) -> set[str]:
     """Return the files that a README's tree shows, as paths."""
     block = re.search(r"```text\ntransformer_cli/\n(.*?)```", readme, re.DOTALL)
     assert block is not None
-    folder, found = "", set()
+    folders, found = [], set()
     for line in block[1].splitlines():
         indent, name = re.match(r"( *)(\S+)", line).groups()
+        del folders[len(indent) // 2 - 1 :]
         if name.endswith("/"):
-            folder = name
+            folders.append(name)
         else:
-            found.add((folder if len(indent) > 2 else "") + name)
+            found.add("".join(folders) + name)
     return found
 
 

@@ -13,7 +13,8 @@ from transformer_cli.checkpoint.snapshot import EMA, WEIGHTS, read_state
 from transformer_cli.checkpoint.tensor_files import load_strictly, read_tensors_of
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import PAD, Tokenizer
-from transformer_cli.errors import RunError
+from transformer_cli.errors import ConfigError, RunError
+from transformer_cli.model.attention import forced_flash_refusal
 from transformer_cli.model.transformer import Transformer
 
 
@@ -33,12 +34,32 @@ def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Tr
 
     Raises:
         RunError: there is no usable model, or it belongs to another tokenizer.
+        ConfigError: it cannot be computed on the device.
     """
     path, run = Path(path), open_model(path)
     weights = read_tensors_of(weights_file(path), run.tokenizer.sha256) if _is_checkpoint(path) else run.load_weights()
+    refuse_unfit_device(run.config, torch.device(device).type)
     model = build_model(run.config, run.tokenizer)
     load_strictly(model, weights, path)
     return model.to(device).eval(), run.tokenizer, run.config
+
+
+def refuse_unfit_device(config: Config, device_type: str, *, sixteen_bits: bool = True) -> None:
+    """Check that a device can compute the model as its configuration demands.
+
+    Args:
+        config: with the ``model`` section.
+        device_type: ``cpu``, ``cuda``, ...
+        sixteen_bits: whether products are computed in 16 bits there; True where that is not known yet.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if reason := forced_flash_refusal(config.model, device_type, sixteen_bits=sixteen_bits):
+        raise ConfigError(
+            f"model.attention: flash cannot be computed on the device {device_type}: {reason}",
+            hint="model.attention: sdpa takes the fastest kernel that the device has, flash where it can",
+        )
 
 
 def weights_file(path: str | Path) -> Path:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
+from transformer_cli.checkpoint.loading import refuse_unfit_device
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.mask_check import refuse_wrong_masks
 from transformer_cli.commands.notes import Note, note_on_stderr
@@ -92,6 +93,7 @@ def _start(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Callable
     config = ranks.from_main(lambda: requested_config(request))
     path = ranks.from_main(lambda: _free_place(request))
     runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
+    refuse_unfit_device(config, runtime.device.type, sixteen_bits=runtime.amp_dtype is not None)
     experiment = prepare(config, note, ranks=ranks)
     tell(experiment, runtime, note)
     ranks.from_main(lambda: refuse_wrong_masks(experiment))
@@ -114,6 +116,7 @@ def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Calla
     made(run.path)
     config = ranks.from_main(lambda: _continued_config(request, run, ranks))
     runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
+    refuse_unfit_device(config, runtime.device.type, sixteen_bits=runtime.amp_dtype is not None)
     note(f"continuing {run.path}")
     experiment = prepare(config, note, run.tokenizer, ranks)
     if experiment.corpus.fingerprint != run.info.get("corpus_sha256"):

@@ -45,6 +45,14 @@ def refuse_unrepresentable(config: ModelConfig) -> None:
             expected="model.qk_norm: false",
             hint="train a model with model.qk_norm: false, or translate with tfm",
         )
+    for place, chosen in config.attention.model_dump().items():
+        if chosen in ("sparse", "linformer"):
+            raise UserError(
+                "CTranslate2 cannot represent the model: its attention sees all keys",
+                got=f"model.attention.{place}: {chosen}",
+                expected="naive, sdpa or flash",
+                hint="train a model with dense attention, or translate with tfm",
+            )
 
 
 def specification(model: "Transformer", config: ModelConfig, tokenizer: Tokenizer, positions: int) -> Any:

@@ -3,24 +3,31 @@
 Legend: B batch, S source (key) length, T target (query) length, D d_model, H heads, K head width of queries and keys
 (the paper's d_k), Kv head width of values (d_v).
 
-Attention itself, between the projections, is in ``kernels.py``; what wraps this module (residual, norm, dropout of its
+Attention itself, between the projections, is in ``kernels/``; what wraps this module (residual, norm, dropout of its
 output) is in ``layers.py``.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from transformer_cli.model.head_norm import HeadNorm
-from transformer_cli.model.kernels import IMPLEMENTATIONS, at_least_float32
+from transformer_cli.model.kernels import (
+    IMPLEMENTATIONS,
+    Linformer,
+    SparseAttention,
+    at_least_float32,
+    naive_attention,
+    sdpa_attention,
+)
 from transformer_cli.model.linear import Linear, linear_together, product_dtype
 from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
-    from transformer_cli.config import ModelConfig
+    from transformer_cli.config import Implementation, ModelConfig
 
 
 class MultiHeadAttention(nn.Module):
@@ -42,7 +49,8 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         scale: bool = True,
         qk_norm: bool = False,
-        implementation: Literal["naive", "sdpa"] = "sdpa",
+        implementation: "Implementation" = "sdpa",
+        kernel: SparseAttention | Linformer | None = None,
     ) -> None:
         """Make the four projections.
 
@@ -55,7 +63,8 @@ class MultiHeadAttention(nn.Module):
             bias: give the projections a bias.
             scale: divide the scores by √d_k.
             qk_norm: normalise each head's queries and keys (``head_norm.py``).
-            implementation: ``naive`` or ``sdpa``.
+            implementation: its name in the configuration.
+            kernel: what computes it, where that has settings or parameters (``sparse``, ``linformer``).
 
         Raises:
             ValueError: a width is to be d_model / n_heads, and that is not whole.
@@ -65,6 +74,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}: give d_k and d_v")
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
+        self.kernel = kernel
         self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
         self.d_k, self.d_v = d_k, d_v
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
@@ -93,10 +103,10 @@ class MultiHeadAttention(nn.Module):
             value: ``[B, S, D]``.
             mask: boolean, True = may attend, broadcastable to ``[B, H, T, S]``.
             causal: hide what comes after each query.
-            return_weights: return the weights too; they are computed by ``naive_attention`` then.
+            return_weights: return the weights too; they are computed by the equation then.
 
         Returns:
-            The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` or None.
+            The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` (of ``linformer``: ``[B, H, T, R]``) or None.
         """
         if query is key is value:
             q, k, v = linear_together(query, (self.q_proj, self.k_proj, self.v_proj))
@@ -118,9 +128,12 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from queries ``[B, H, T, K]`` to keys and values, and join the heads."""
         dropout = self.dropout if self.training else 0.0
-        # On a CPU torch would draw the dropout, slowly, from a generator that all threads share.
-        naive = return_weights or (dropout > 0 and q.device.type == "cpu")
-        attention = IMPLEMENTATIONS["naive" if naive else self.implementation]
+        attention = self.kernel or IMPLEMENTATIONS[self.implementation]
+        if return_weights:
+            attention = self.kernel.naive if self.kernel else naive_attention
+        elif attention is sdpa_attention and dropout > 0 and q.device.type == "cpu":
+            # On a CPU torch would draw the dropout, slowly, from a generator that all threads share.
+            attention = naive_attention
         if self.recompute:
             attention = recomputing(attention)
         with _float32_on_cpu(q):
@@ -172,6 +185,29 @@ def _ask_for_weights(
     _: nn.Module, args: tuple[object, ...], settings: dict[str, object]
 ) -> tuple[tuple[object, ...], dict[str, object]]:
     return args, settings | {"return_weights": True}
+
+
+def forced_flash_refusal(config: "ModelConfig", device_type: str, *, sixteen_bits: bool) -> str | None:
+    """Say why a model with ``flash`` in its configuration cannot be computed on a device.
+
+    On a CPU it can: what its kernel does not know there is refused with the configuration.
+
+    Args:
+        config: the ``model`` section.
+        device_type: ``cpu``, ``cuda``, ...
+        sixteen_bits: whether products are computed in 16 bits there.
+
+    Returns:
+        The reason, or None.
+    """
+    places = [place for place, chosen in config.attention.model_dump().items() if chosen == "flash"]
+    if not places or device_type == "cpu":
+        return None
+    if device_type != "cuda":
+        return f"torch has no flash kernel for the device {device_type}"
+    if padded := [place for place in places if place != "decoder"]:
+        return f"torch's flash kernel on a GPU takes no padding mask, which attention.{padded[0]} needs"
+    return None if sixteen_bits else "torch's flash kernel on a GPU computes in 16 bits only"
 
 
 def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None:

@@ -25,6 +25,7 @@ from transformer_cli.model.kernels import cached_attention
 
 if TYPE_CHECKING:
     from transformer_cli.model.attention import MultiHeadAttention
+    from transformer_cli.model.kernels import Pattern
     from transformer_cli.model.packed import PackedLayer
 
 _MULTIPLE = 16
@@ -121,12 +122,19 @@ class DecoderCache:
         cross: of its attention to the memory.
         lengths: ``[N]`` positions decoded so far. On the host: asking a GPU would wait for all its work.
         n_hypotheses: K.
+        pattern: of a sparse self-attention; None: it sees all positions.
     """
 
     def __init__(
-        self, layers: list["PackedLayer"], own: list[AttentionCache], cross: list[AttentionCache], n_hypotheses: int
+        self,
+        layers: list["PackedLayer"],
+        own: list[AttentionCache],
+        cross: list[AttentionCache],
+        n_hypotheses: int,
+        pattern: "Pattern | None" = None,
     ) -> None:
         self.layers, self.own, self.cross, self.n_hypotheses = layers, own, cross, n_hypotheses
+        self.pattern = pattern
         self._n_heads = own[0].n_heads
         n_places = len(own[0].values) // self._n_heads
         self.lengths = np.zeros(n_places, dtype=np.int64)
@@ -205,9 +213,18 @@ class DecoderCache:
             places=torch.arange(len(positions), device=device)[:, None],
             columns=at,
             rows=torch.from_numpy(rows.ravel()).to(device, non_blocking=True),
-            own_bias=self._bias[:, None, :, :used].expand(-1, self._n_heads, -1, -1).flatten(0, 1),
+            own_bias=self._own_bias(positions, used).expand(-1, self._n_heads, -1, -1).flatten(0, 1),
             cross_bias=self._memory_bias[..., : int(self._src_lengths.max())].flatten(0, 1)[:, None],
         )
+
+    def _own_bias(self, positions: np.ndarray, used: int) -> Tensor:
+        """Return the bias ``[N, 1 or H, K, C]`` of queries at positions ``[N]``."""
+        bias = self._bias[:, None, :, :used]
+        if self.pattern is None:
+            return bias
+        queries, keys = torch.from_numpy(positions)[:, None], torch.arange(used) // self.n_hypotheses
+        seen = self.pattern.visible(queries, keys, causal=True, n_heads=self._n_heads)  # [N, 1 or H, 1, C]
+        return bias.where(seen.to(bias.device), self._hidden)
 
     @property
     def _narrowest(self) -> int:

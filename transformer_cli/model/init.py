@@ -3,7 +3,8 @@
 Linear layers: Xavier uniform (Glorot & Bengio 2010), which keeps the variance of activations and of gradients alike
 from layer to layer; their biases are zero. Embeddings: N(0, 1/d_model). Scaled by √d_model (Vaswani et al. 2017,
 section 3.4) their elements have variance one, of the size of the positions that are added (1/2); tied to the output
-layer they give logits of variance one for a normalised state. Norms: one and zero.
+layer they give logits of variance one for a normalised state. Norms: one and zero. Linformer's mixtures: as they say
+themselves (``kernels/low_rank.py``).
 
 With ``zero_init`` the last matrix of each sub-layer starts at zero, so that a residual stream passes through unchanged
 and every layer grows from the identity (the last layer of a branch in Fixup, Zhang et al. 2019; ReZero, Bachlechner et
@@ -13,6 +14,7 @@ al. 2021, does it with a scalar). Gradients still reach it, and from its first s
 from torch import nn
 
 from transformer_cli.model.head_norm import HeadNorm
+from transformer_cli.model.kernels import Linformer
 
 _LAST_OF_A_SUB_LAYER = ("out_proj", "w_2")
 
@@ -29,7 +31,7 @@ def initialise(model: nn.Module, *, zero_init: bool = False) -> None:
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.LayerNorm | HeadNorm):
+        elif isinstance(module, nn.LayerNorm | HeadNorm | Linformer):
             module.reset_parameters()
     for module in model.modules():  # after the linear layers: a tied output layer is an embedding
         if isinstance(module, nn.Embedding):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.kernels import at_least_float32
+from transformer_cli.model.kernels import Linformer, SparseAttention, at_least_float32, pattern_of
 from transformer_cli.model.linear import Linear
 
 if TYPE_CHECKING:
@@ -83,9 +83,10 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
-    def __init__(self, config: "ModelConfig") -> None:
+    def __init__(self, config: "ModelConfig", max_length: int | None = None) -> None:
+        """Make the layer; ``max_length`` is the longest source, which ``linformer`` must know."""
         super().__init__()
-        self.self_attn = _attention(config, config.attention.encoder)
+        self.self_attn = _attention(config, config.attention.encoder, max_length)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
@@ -126,7 +127,9 @@ class DecoderLayer(nn.Module):
         return x
 
 
-def _attention(config: "ModelConfig", implementation: "Implementation") -> MultiHeadAttention:
+def _attention(
+    config: "ModelConfig", implementation: "Implementation", max_length: int | None = None
+) -> MultiHeadAttention:
     return MultiHeadAttention(
         config.d_model,
         config.n_heads,
@@ -137,4 +140,17 @@ def _attention(config: "ModelConfig", implementation: "Implementation") -> Multi
         scale=config.attention_scale,
         qk_norm=config.qk_norm,
         implementation=implementation,
+        kernel=_kernel(config, implementation, max_length),
     )
+
+
+def _kernel(
+    config: "ModelConfig", implementation: "Implementation", max_length: int | None
+) -> SparseAttention | Linformer | None:
+    if implementation == "sparse":
+        return SparseAttention(pattern_of(config.sparse))
+    if implementation == "linformer":
+        if max_length is None:
+            raise ValueError("linformer needs a longest length, and is for the encoder only")
+        return Linformer(config.linformer_rank, max_length)
+    return None

@@ -19,7 +19,7 @@ from transformer_cli.model.attention import MultiHeadAttention, kept_as, recorde
 from transformer_cli.model.cache import AttentionCache, DecoderCache
 from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
-from transformer_cli.model.kernels import at_least_float32
+from transformer_cli.model.kernels import SparseAttention, at_least_float32
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask
@@ -72,9 +72,9 @@ class Embedding(nn.Module):
 class Encoder(nn.Module):
     """A stack of encoder layers; Pre-Norm stacks end in a norm of their own."""
 
-    def __init__(self, config: "ModelConfig") -> None:
+    def __init__(self, config: "ModelConfig", max_length: int | None = None) -> None:
         super().__init__()
-        layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
+        layers = [EncoderLayer(config, max_length) for _ in range(config.encoder_layers)]
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.norm = _final_norm(config)
         self.recompute = False  # train.checkpointing: layer
@@ -113,7 +113,7 @@ class Transformer(nn.Module):
     """The whole model: embeddings, encoder, decoder and output layer.
 
     Attributes:
-        max_length: longest sequence, in tokens, that learned positions can take; None with sinusoids: any.
+        max_length: longest sequence, in tokens, that learned positions or linformer can take; None: any.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Transformer(nn.Module):
             src_vocab_size: number of source tokens.
             tgt_vocab_size: number of target tokens.
             pad_id: id that fills up short sentences, always at their end.
-            max_length: number of learned positions.
+            max_length: number of learned positions, and longest source of linformer.
 
         Raises:
             ValueError: all embeddings are to be shared by vocabularies of different sizes.
@@ -143,10 +143,10 @@ class Transformer(nn.Module):
                 f"tie_embeddings all needs one vocabulary, got sizes {src_vocab_size} and {tgt_vocab_size}"
             )
         self.pad_id = pad_id
-        self.max_length = max_length if config.positions == "learned" else None
+        self.max_length = max_length if config.ends_at_max_length else None
         self.src_embedding = Embedding(config, src_vocab_size, max_length)
         self.tgt_embedding = Embedding(config, tgt_vocab_size, max_length)
-        self.encoder = Encoder(config)
+        self.encoder = Encoder(config, max_length)
         self.decoder = Decoder(config)
         self.output = Linear(config.d_model, tgt_vocab_size, bias=False)
         if config.tie_embeddings == "all":
@@ -192,7 +192,9 @@ class Transformer(nn.Module):
         room, wide = _FIRST_COLUMNS * n_hypotheses, n_hypotheses > 1
         own = [AttentionCache(layer.self_attn, n_places, room, like, transposed=wide) for layer in layers]
         cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=True) for layer in layers]
-        return DecoderCache([PackedLayer(layer) for layer in layers], own, cross, n_hypotheses)
+        kernel = layers[0].self_attn.kernel
+        pattern = kernel.pattern if isinstance(kernel, SparseAttention) else None
+        return DecoderCache([PackedLayer(layer) for layer in layers], own, cross, n_hypotheses, pattern)
 
     def admit(self, cache: DecoderCache, places: list[int], src: Tensor) -> None:
         """Let sources ``[m, S]`` take places in a cache; their memory is computed and projected here, once.
@@ -226,7 +228,8 @@ class Transformer(nn.Module):
         """Return the attention weights of every layer, recomputed without dropout by the naive implementation.
 
         Returns:
-            ``encoder``, ``decoder`` and ``cross``, each one tensor ``[B, H, T, S]`` per layer.
+            ``encoder``, ``decoder`` and ``cross``, each one tensor ``[B, H, T, S]`` per layer; of a linformer encoder
+            ``[B, H, S, R]``, the weights of its mixtures.
         """
         attentions = [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
         was_training = self.training

@@ -3,9 +3,10 @@
 Legend: B batch, S source (key) length, T target (query) length, H heads, K head width of queries and keys (the paper's
 d_k), Kv head width of values (d_v).
 
-``naive_attention`` is the paper's equation, and returns the weights; ``sdpa_attention`` calls torch's fused kernels;
-``cached_attention`` is for the few queries of a decoding step. Masks are boolean, True = may attend (``masks.py``). A
-query that may attend to nothing gets a zero vector. Heads and projections are in ``attention.py``.
+``naive_attention`` is the paper's equation, and returns the weights; ``sdpa_attention`` calls torch's fused kernels,
+``flash_attention`` one of them; ``cached_attention`` is for the few queries of a decoding step. Masks are boolean,
+True = may attend (``masks.py``). A query that may attend to nothing gets a zero vector. Heads and projections are in
+``attention.py``.
 """
 
 import math
@@ -13,6 +14,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer_cli.model.dropout import dropout as drop
 from transformer_cli.model.masks import causal_mask, combined_mask
@@ -92,6 +94,44 @@ def sdpa_attention(
     return out, None  # [B, H, T, Kv]
 
 
+def flash_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> tuple[Tensor, None]:
+    """Compute the same as ``sdpa_attention`` with torch's flash kernel (Dao et al. 2022) and no other.
+
+    Raises:
+        ValueError: that kernel does not take this; torch itself would name several kernels in as many warnings.
+    """
+    square = query.size(-2) == key.size(-2)
+    masked = mask is not None or (causal and not square)
+    if reason := _flash_limit(query, value, masked=masked, dropout=dropout):
+        raise ValueError(f"torch's flash kernel cannot compute this attention: {reason}")
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        return sdpa_attention(query, key, value, mask, causal=causal, dropout=dropout, scale=scale)
+
+
+def _flash_limit(query: Tensor, value: Tensor, *, masked: bool, dropout: float) -> str | None:
+    device, d_k, d_v = query.device.type, query.size(-1), value.size(-1)
+    if d_k != d_v:
+        return f"it needs one head width, got d_k {d_k} and d_v {d_v}"
+    if device == "cpu":
+        return f"on a CPU it knows no dropout, got {dropout}" if dropout else None
+    if device != "cuda":
+        return f"there is none for the device {device}"
+    if masked:
+        return "on a GPU it takes no mask but a square causal one"
+    if query.dtype not in (torch.float16, torch.bfloat16):
+        return f"on a GPU it computes in 16 bits, got {query.dtype}"
+    return None
+
+
 def cached_attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *, scale: float | None = None) -> Tensor:
     """Compute the same for one to a few queries and keys that lie transposed, as a decoder's step has them.
 
@@ -112,4 +152,4 @@ def cached_attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *,
     return torch.bmm(scores.softmax(-1), value)
 
 
-IMPLEMENTATIONS = {"naive": naive_attention, "sdpa": sdpa_attention}
+IMPLEMENTATIONS = {"naive": naive_attention, "sdpa": sdpa_attention, "flash": flash_attention}

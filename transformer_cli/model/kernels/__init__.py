@@ -1,0 +1,35 @@
+"""Ways to compute scaled dot-product attention: what stands between the projections of ``attention.py``.
+
+Each is a callable ``(query, key, value, mask=None, *, causal, dropout, scale) -> (output, weights or None)``.
+"""
+
+from transformer_cli.model.kernels.dense import (
+    IMPLEMENTATIONS,
+    at_least_float32,
+    cached_attention,
+    flash_attention,
+    masked_softmax,
+    naive_attention,
+    sdpa_attention,
+)
+from transformer_cli.model.kernels.low_rank import Linformer
+from transformer_cli.model.kernels.patterns import Pattern, bigbird, blocks, dilated, pattern_of, window
+from transformer_cli.model.kernels.sparse import SparseAttention
+
+__all__ = [
+    "IMPLEMENTATIONS",
+    "Linformer",
+    "Pattern",
+    "SparseAttention",
+    "at_least_float32",
+    "bigbird",
+    "blocks",
+    "cached_attention",
+    "dilated",
+    "flash_attention",
+    "masked_softmax",
+    "naive_attention",
+    "pattern_of",
+    "sdpa_attention",
+    "window",
+]
