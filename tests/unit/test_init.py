@@ -8,7 +8,7 @@ from torch import nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.init import initialise
-from transformer_cli.model.layers import LayerNorm
+from transformer_cli.model.norms import LayerNorm
 from transformer_cli.model.transformer import Transformer
 
 VOCAB = 500

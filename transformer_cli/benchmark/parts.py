@@ -15,7 +15,7 @@ from torch.autograd.profiler import profile, record_function
 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.layers import LayerNorm
+from transformer_cli.model.norms import LayerNorm
 
 #: The first part of which a word occurs in a name, in lower case, is the name's. The order matters: ``log_softmax`` is
 #: the loss, other softmaxes are attention; a loss that multiplies matrices is the loss, but its products are products.

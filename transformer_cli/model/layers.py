@@ -1,4 +1,4 @@
-"""What the stacks are made of: norm, feed-forward, the residual wrapper, encoder and decoder layers.
+"""What the stacks are made of: feed-forward, the residual wrapper, encoder and decoder layers.
 
 Legend: B batch, S source length, T target length, D d_model, F d_ff, H heads, K head width.
 
@@ -13,21 +13,11 @@ from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.linear import Linear
+from transformer_cli.model.norms import LayerNorm
 
 if TYPE_CHECKING:
     from transformer_cli.config import Implementation, ModelConfig
-
-
-class LayerNorm(nn.LayerNorm):
-    """Layer normalisation (Ba et al. 2016) in float32, also under autocast (which leaves it in bfloat16 on a CPU)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension; the result has the dtype of the parameters."""
-        weight, bias = at_least_float32(self.weight), at_least_float32(self.bias)
-        y: Tensor = F.layer_norm(at_least_float32(x), self.normalized_shape, weight, bias, self.eps)
-        return y.to(self.weight.dtype)
 
 
 class FeedForward(nn.Module):

@@ -20,9 +20,10 @@ from transformer_cli.model.cache import AttentionCache, DecoderCache
 from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
 from transformer_cli.model.kernels import at_least_float32
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask
+from transformer_cli.model.norms import LayerNorm
 from transformer_cli.model.packed import PackedLayer
 from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions
 from transformer_cli.model.recompute import recomputing
