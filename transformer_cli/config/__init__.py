@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import model_validator
 
+from transformer_cli.config.attention import AttentionPlaces, Implementation, SparseConfig
 from transformer_cli.config.data import DataConfig, FilterConfig, MoreTarget, Source
 from transformer_cli.config.decode import DecodeConfig
-from transformer_cli.config.model import AttentionPlaces, Implementation, ModelConfig
+from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Section
 from transformer_cli.config.tokenizer import TokenizerConfig
 from transformer_cli.config.train import TrainConfig
@@ -27,6 +28,7 @@ __all__ = [
     "MoreTarget",
     "Section",
     "Source",
+    "SparseConfig",
     "TokenizerConfig",
     "TrainConfig",
 ]

@@ -4,19 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from transformer_cli.config.attention import AttentionPlaces, SparseConfig
+from transformer_cli.config.combinations import refuse_meaningless
 from transformer_cli.config.section import Probability, Section
 
 Width = Annotated[int, Field(ge=1, le=65_536)]
 Depth = Annotated[int, Field(ge=1, le=1_000)]
-Implementation = Literal["naive", "sdpa"]
-
-
-class AttentionPlaces(Section):
-    """Which implementation computes attention, for each of its three places."""
-
-    encoder: Implementation = Field("sdpa", description="encoder self-attention")
-    decoder: Implementation = Field("sdpa", description="masked decoder self-attention")
-    cross: Implementation = Field("sdpa", description="encoder-decoder attention")
 
 
 def _spread(value: object) -> object:
@@ -46,7 +39,11 @@ class ModelConfig(Section):
     norm_placement: Literal["pre", "post"] = Field("pre", description="LayerNorm before or after each sub-layer")
     positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="positional encoding")
     attention: Annotated[AttentionPlaces, BeforeValidator(_spread)] = Field(
-        AttentionPlaces(), description="naive (the equations) or sdpa (fused kernels), for all places or each"
+        AttentionPlaces(), description="naive (the equations), sdpa, flash, linformer or sparse, for all places or each"
+    )
+    sparse: SparseConfig = Field(SparseConfig(), description="which keys sparse attention looks at")
+    linformer_rank: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        64, description="keys and values to which linformer projects a source"
     )
     attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
     qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
@@ -64,6 +61,16 @@ class ModelConfig(Section):
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
         return self
+
+    @model_validator(mode="after")
+    def _combinations_mean_something(self) -> "ModelConfig":
+        refuse_meaningless(self)
+        return self
+
+    @property
+    def ends_at_max_length(self) -> bool:
+        """Whether some of its parameters belong to a position, so that it knows none beyond ``data.max_length``."""
+        return self.positions == "learned" or self.attention.encoder == "linformer"
 
     def dropout_at(self, place: Literal["embedding", "residual", "feed_forward"]) -> float:
         """Return the dropout probability of a place: its own, or that of all places."""

@@ -159,8 +159,8 @@ class Translator:
         from transformer_cli.decoding.workers import Workers
 
         folders = [open_model(run) for run in runs]
-        learned = [f.config.data.max_length for f in folders if f.config.model.positions == "learned"]
-        main, limit = folders[0], min(learned, default=None)
+        ending = [f.config.data.max_length for f in folders if f.config.model.ends_at_max_length]
+        main, limit = folders[0], min(ending, default=None)
         workers, first = Workers(runs, n_workers, device), runs[0]
         return cls(
             workers, main.tokenizer, main.config, to, max_length=limit, shortlist=lambda: Shortlist.of_run(first)

@@ -55,13 +55,13 @@ def check_teachers(config: Config, tokenizer: Tokenizer) -> None:
                 hint="choose a run of the same direction; train.bidirectional_epochs needs one that had them too",
             )
         longest = teacher.config.data.max_length
-        if teacher.config.model.positions == "learned" and longest < config.data.max_length:
+        if teacher.config.model.ends_at_max_length and longest < config.data.max_length:
             raise RunError(
-                "a teacher's learned positions end too early",
+                "a teacher's positions end too early",
                 where=f"train.teachers: {path}",
                 got=counted(longest, "token"),
                 expected=f"at least data.max_length {config.data.max_length}",
-                hint="lower data.max_length, or choose a teacher with sinusoidal positions",
+                hint="lower data.max_length, or choose a teacher with sinusoidal positions and without linformer",
             )
 
 
