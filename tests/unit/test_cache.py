@@ -18,6 +18,12 @@ KINDS = [
     {"attention": "naive", "activation": "swiglu", "bias": False},
     {"d_k": 4, "d_v": 6, "attention_scale": False, "encoder_layers": 1, "decoder_layers": 3},
     {"qk_norm": True, "norm_placement": "post", "d_k": 6, "tie_embeddings": "decoder"},
+    {"positions": "rotary", "qk_norm": True, "norm": "rms", "attention_scale": 0.3},
+    {"positions": "transformer_xl", "norm_placement": "post"},
+    {"positions": "transformer_xl", "attention": "naive", "d_k": 6, "n_heads": 3, "d_v": 4, "norm": "rms"},
+    {"positions": "t5"},
+    {"positions": "alibi", "n_heads": 3, "d_k": 4, "d_v": 4, "attention_scale": False},
+    {"positions": "none"},
     {"d_ff": 600, "activation": "swiglu", "qk_norm": True, "bias": False},
 ]
 
@@ -51,10 +57,11 @@ def test_batch_of_one_and_target_of_one() -> None:
     torch.testing.assert_close(stepwise(model, src, tgt), model(src, tgt), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "transformer_xl", "t5", "alibi"])
 @pytest.mark.parametrize("n_hypotheses", [2, 5])
 @torch.no_grad()
-def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypotheses: int) -> None:
-    model, src, rng = tiny_model(positions="sinusoidal"), padded_source(), torch.Generator().manual_seed(3)
+def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypotheses: int, positions: str) -> None:
+    model, src, rng = tiny_model(positions=positions), padded_source(), torch.Generator().manual_seed(3)
     cache = model.new_cache(4, n_hypotheses, 6)
     model.admit(cache, [0, 1, 2, 3], src)
     prefixes = torch.empty(4, n_hypotheses, 0, dtype=torch.long)
@@ -68,9 +75,10 @@ def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypothes
     torch.testing.assert_close(hidden.flatten(0, 1), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "transformer_xl", "t5", "alibi"])
 @torch.no_grad()
-def test_a_new_sentence_takes_a_place_while_the_others_go_on() -> None:
-    model, src, late = tiny_model(), padded_source(), sentences(2, 9, seed=4)
+def test_a_new_sentence_takes_a_place_while_the_others_go_on(positions: str) -> None:
+    model, src, late = tiny_model(positions=positions), padded_source(), sentences(2, 9, seed=4)
     tgt, alone = sentences(4, 9, seed=1), torch.zeros(4, 1, dtype=torch.long)
     cache = model.new_cache(4, 1, 9)
     model.admit(cache, [0, 1, 2, 3], src)

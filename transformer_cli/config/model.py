@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from transformer_cli.config.attention import AttentionPlaces, SparseConfig
 from transformer_cli.config.combinations import refuse_meaningless
@@ -10,6 +10,8 @@ from transformer_cli.config.section import Probability, Section
 
 Width = Annotated[int, Field(ge=1, le=65_536)]
 Depth = Annotated[int, Field(ge=1, le=1_000)]
+Factor = Annotated[float, Field(gt=0, le=1e6)]
+Positions = Literal["sinusoidal", "learned", "rotary", "transformer_xl", "t5", "alibi", "none"]
 
 
 def _spread(value: object) -> object:
@@ -36,8 +38,9 @@ class ModelConfig(Section):
     )
     activation: Literal["relu", "gelu", "swiglu"] = Field("relu", description="non-linearity of feed-forward layers")
     bias: bool = Field(True, description="bias in the linear layers of attention and feed-forward")
-    norm_placement: Literal["pre", "post"] = Field("pre", description="LayerNorm before or after each sub-layer")
-    positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="positional encoding")
+    norm_placement: Literal["pre", "post"] = Field("pre", description="norm before or after each sub-layer")
+    norm: Literal["layer", "rms"] = Field("layer", description="LayerNorm or RMSNorm")
+    positions: Positions = Field("sinusoidal", description="what tells the order: added to embeddings or in attention")
     attention: Annotated[AttentionPlaces, BeforeValidator(_spread)] = Field(
         AttentionPlaces(), description="naive (the equations), sdpa, flash, linformer or sparse, for all places or each"
     )
@@ -45,8 +48,10 @@ class ModelConfig(Section):
     linformer_rank: Annotated[int, Field(ge=1, le=65_536)] = Field(
         64, description="keys and values to which linformer projects a source"
     )
-    attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
-    qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
+    attention_scale: StrictBool | Factor = Field(
+        True, description="factor of the scores; true: one over the square root of d_k; false: 1"
+    )
+    qk_norm: bool = Field(False, description="norm of each head's queries and keys before their product")
     zero_init: bool = Field(False, description="the last matrix of each sub-layer starts at zero")
     tie_embeddings: Literal["none", "decoder", "all"] = Field(
         "all", description="share no embeddings, the decoder's with the output layer, or all three"

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformer_cli.model.head_norm import HeadNorm
 from transformer_cli.model.kernels import IMPLEMENTATIONS, at_least_float32
 from transformer_cli.model.linear import Linear, linear_together, product_dtype
+from transformer_cli.model.positions import SelfAttentionPositions
 from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ class MultiHeadAttention(nn.Module):
         *,
         dropout: float = 0.0,
         bias: bool = True,
-        scale: bool = True,
+        scale: bool | float = True,
         qk_norm: bool = False,
+        norm: Literal["layer", "rms"] = "layer",
+        positions: SelfAttentionPositions | None = None,
         implementation: Literal["naive", "sdpa"] = "sdpa",
     ) -> None:
         """Make the four projections.
@@ -53,8 +56,10 @@ class MultiHeadAttention(nn.Module):
             d_v: width of a head's values; None: d_model / n_heads.
             dropout: probability of dropping an attention weight in training.
             bias: give the projections a bias.
-            scale: divide the scores by √d_k.
+            scale: divide the scores by √d_k, or multiply them by a number; False: leave them.
             qk_norm: normalise each head's queries and keys (``head_norm.py``).
+            norm: how.
+            positions: what self-attention knows of the order.
             implementation: ``naive`` or ``sdpa``.
 
         Raises:
@@ -65,14 +70,15 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}: give d_k and d_v")
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
-        self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
+        self.scale = None if scale is True else float(scale or 1)  # None: the implementation divides by √d_k
         self.d_k, self.d_v = d_k, d_v
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
         self.out_proj = Linear(n_heads * d_v, d_model, bias=bias)
-        self.q_norm = HeadNorm(d_k) if qk_norm else None
-        self.k_norm = HeadNorm(d_k) if qk_norm else None
+        self.q_norm = HeadNorm(d_k, norm) if qk_norm else None
+        self.k_norm = HeadNorm(d_k, norm) if qk_norm else None
+        self.positions = positions
         self.recompute = False  # train.checkpointing: attention
 
     def forward(
@@ -124,7 +130,11 @@ class MultiHeadAttention(nn.Module):
         if self.recompute:
             attention = recomputing(attention)
         with _float32_on_cpu(q):
-            heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
+            biases = {}
+            if self.positions is not None:
+                q, k, bias = self.positions(q, k, self.scale)
+                biases = {} if bias is None else {"bias": bias}
+            heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale, **biases)
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
         out: Tensor = self.out_proj(concat)  # [B, T, D]
         return out, weights if return_weights else None

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.linear import Linear
-from transformer_cli.model.norms import LayerNorm
+from transformer_cli.model.norms import norm_of
+from transformer_cli.model.positions import SelfAttentionPositions, positions_of_self_attention
 
 if TYPE_CHECKING:
     from transformer_cli.config import Implementation, ModelConfig
@@ -59,7 +60,7 @@ class Residual(nn.Module):
     def __init__(self, config: "ModelConfig") -> None:
         super().__init__()
         self.pre = config.norm_placement == "pre"
-        self.norm = LayerNorm(config.d_model)
+        self.norm = norm_of(config)
         self.dropout = Dropout(config.dropout_at("residual"))
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -75,7 +76,8 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: "ModelConfig") -> None:
         super().__init__()
-        self.self_attn = _attention(config, config.attention.encoder)
+        positions = positions_of_self_attention(config, causal=False)
+        self.self_attn = _attention(config, config.attention.encoder, positions)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
@@ -92,7 +94,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: "ModelConfig") -> None:
         super().__init__()
-        self.self_attn = _attention(config, config.attention.decoder)
+        positions = positions_of_self_attention(config, causal=True)
+        self.self_attn = _attention(config, config.attention.decoder, positions)
         self.cross_attn = _attention(config, config.attention.cross)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)
@@ -116,7 +119,9 @@ class DecoderLayer(nn.Module):
         return x
 
 
-def _attention(config: "ModelConfig", implementation: "Implementation") -> MultiHeadAttention:
+def _attention(
+    config: "ModelConfig", implementation: "Implementation", positions: SelfAttentionPositions | None = None
+) -> MultiHeadAttention:
     return MultiHeadAttention(
         config.d_model,
         config.n_heads,
@@ -126,5 +131,7 @@ def _attention(config: "ModelConfig", implementation: "Implementation") -> Multi
         bias=config.bias,
         scale=config.attention_scale,
         qk_norm=config.qk_norm,
+        norm=config.norm,
+        positions=positions,
         implementation=implementation,
     )
