@@ -92,7 +92,19 @@ def test_quantised_weights_answer_and_leave_the_model_as_it_was(quantization: st
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
 
 
-def test_normalised_queries_and_keys_are_refused_by_name(tmp_path: Path) -> None:
-    how = config(model={"qk_norm": True})
-    with pytest.raises(UserError, match=r"cannot represent the model(.|\n)*model.qk_norm: true(.|\n)*false"):
+@pytest.mark.parametrize(
+    ("changes", "got", "expected"),
+    [
+        ({"qk_norm": True}, "model.qk_norm: true", "model.qk_norm: false"),
+        ({"positions": "rotary"}, "model.positions: rotary", "model.positions: sinusoidal or model.positions: learned"),
+        ({"positions": "none"}, "model.positions: none", "model.positions: sinusoidal or model.positions: learned"),
+        ({"norm": "rms"}, "model.norm: rms", "model.norm: layer"),
+    ],
+)
+def test_what_cannot_be_represented_is_refused_by_name(
+    changes: dict[str, object], got: str, expected: str, tmp_path: Path
+) -> None:
+    how = config(model=changes)
+    with pytest.raises(UserError, match="cannot represent the model") as caught:
         export(pronounced(how), how, tmp_path)
+    assert (caught.value.got, caught.value.expected) == (got, expected)

@@ -82,6 +82,12 @@ def test_nor_does_it_with_another_attention(changes: dict[str, object]) -> None:
     assert_invariant(model_config(**changes), PRONOUNCED, sentences(24, seed=7, longest=8), beam_size=3, sample=4)
 
 
+@pytest.mark.parametrize("positions", ["rotary", "transformer_xl", "t5"])
+def test_nor_does_it_with_positions_inside_attention(positions: str) -> None:
+    how = model_config(positions=positions, norm="rms")
+    assert_invariant(how, PRONOUNCED, sentences(30, seed=7, longest=8), 2, sample=5)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("weights", [FRESH, PRONOUNCED])
@@ -93,8 +99,9 @@ def test_nor_does_it_with_another_attention(changes: dict[str, object]) -> None:
         {"d_model": 256, "d_ff": 1024, "activation": "gelu"},
         {"d_model": 96, "n_heads": 3, "d_ff": 100, "activation": "swiglu", "norm_placement": "post"},
         {"attention": "naive", "bias": False, "positions": "learned"},
+        {"positions": "transformer_xl"},
     ],
-    ids=["default", "wide", "odd", "naive"],
+    ids=["default", "wide", "odd", "naive", "transformer-xl"],
 )
 def test_no_line_of_a_thousand_depends_on_its_batch(weights: float, beam_size: int, changes: dict[str, object]) -> None:
     n = 1000 if not changes else 300

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer_cli.model.kernels import naive_attention, sdpa_attention
 from transformer_cli.model.masks import padding_mask
+from transformer_cli.model.positions import NoPositions
 from transformer_cli.model.transformer import Transformer
 
 BOTH = pytest.mark.parametrize("attention", [naive_attention, sdpa_attention])
@@ -16,6 +17,7 @@ DENSE = {
     "default": {},
     "post-naive": {"norm_placement": "post", "attention": "naive", "tie_embeddings": "none"},
     "learned-swiglu-qk-norm": {"positions": "learned", "activation": "swiglu", "d_k": 4, "d_v": 6, "qk_norm": True},
+    "transformer-xl-rms": {"positions": "transformer_xl", "norm": "rms"},
 }
 SPARSE = {"encoder": "sparse", "decoder": "sparse"}
 OTHERS = {
@@ -163,13 +165,6 @@ def test_outputs_lie_in_the_convex_hull_of_the_visible_values(
     assert ((out @ directions) <= reach + 1e-9).all()
 
 
-class NoPositions(nn.Module):
-    """Stands in for positional encodings and adds nothing."""
-
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        return x
-
-
 @KINDS
 @few
 @given(seed=seeds, order=st.permutations(range(6)))
@@ -178,4 +173,6 @@ def test_only_positions_tell_the_encoder_the_order(kind: dict, seed: int, order:
     model, src = tiny_model(**kind), sentences(2, 6, seed=seed)
     assert (model.encode(src[:, order]) - model.encode(src)[:, order]).abs().max() > 1e-3
     model.src_embedding.positions = NoPositions()
+    for layer in model.encoder.layers:
+        layer.self_attn.positions = None
     torch.testing.assert_close(model.encode(src[:, order]), model.encode(src)[:, order], rtol=0, atol=1e-10)

@@ -18,6 +18,12 @@ KINDS = [
     {"attention": "naive", "activation": "swiglu", "bias": False},
     {"d_k": 4, "d_v": 6, "attention_scale": False, "encoder_layers": 1, "decoder_layers": 3},
     {"qk_norm": True, "norm_placement": "post", "d_k": 6, "tie_embeddings": "decoder"},
+    {"positions": "rotary", "qk_norm": True, "norm": "rms", "attention_scale": 0.3},
+    {"positions": "transformer_xl", "norm_placement": "post"},
+    {"positions": "transformer_xl", "attention": "naive", "d_k": 6, "n_heads": 3, "d_v": 4, "norm": "rms"},
+    {"positions": "t5"},
+    {"positions": "alibi", "n_heads": 3, "d_k": 4, "d_v": 4, "attention_scale": False},
+    {"positions": "none"},
     {"d_ff": 600, "activation": "swiglu", "qk_norm": True, "bias": False},
     {"attention": {"encoder": "linformer", "decoder": "flash"}},
     {"attention": {"decoder": "sparse"}, "sparse": {"window": 2, "global_tokens": 1}},
@@ -59,8 +65,7 @@ def test_batch_of_one_and_target_of_one() -> None:
 @pytest.mark.parametrize(
     ("n_hypotheses", "settings"),
     [
-        (2, {}),
-        (5, {}),
+        *[(n, {"positions": p}) for p in ("sinusoidal", "rotary", "transformer_xl", "t5", "alibi") for n in (2, 5)],
         (3, {"attention": {"decoder": "sparse"}, "sparse": {"pattern": "bigbird", "window": 4, "block": 3}}),
     ],
 )
@@ -80,9 +85,10 @@ def test_hypotheses_descend_from_their_parents_across_a_growing_cache(n_hypothes
     torch.testing.assert_close(hidden.flatten(0, 1), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "transformer_xl", "t5", "alibi"])
 @torch.no_grad()
-def test_a_new_sentence_takes_a_place_while_the_others_go_on() -> None:
-    model, src, late = tiny_model(), padded_source(), sentences(2, 9, seed=4)
+def test_a_new_sentence_takes_a_place_while_the_others_go_on(positions: str) -> None:
+    model, src, late = tiny_model(positions=positions), padded_source(), sentences(2, 9, seed=4)
     tgt, alone = sentences(4, 9, seed=1), torch.zeros(4, 1, dtype=torch.long)
     cache = model.new_cache(4, 1, 9)
     model.admit(cache, [0, 1, 2, 3], src)

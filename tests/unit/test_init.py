@@ -8,7 +8,7 @@ from torch import nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.init import initialise
-from transformer_cli.model.layers import LayerNorm
+from transformer_cli.model.norms import LayerNorm
 from transformer_cli.model.transformer import Transformer
 
 VOCAB = 500
@@ -64,3 +64,25 @@ def test_the_seed_decides_and_initialise_starts_anew() -> None:
             parameter.fill_(3.0)
     initialise(first)
     assert not any((parameter == 3.0).any() for parameter in first.parameters())
+
+
+@pytest.mark.parametrize(("depth", "positions"), [(1, "sinusoidal"), (6, "transformer_xl"), (24, "sinusoidal")])
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@torch.no_grad()
+def test_every_layers_variance_starts_within_bounds(depth: int, norm: str, placement: str, positions: str) -> None:
+    """The bounds of docs/positions.md: 1 after a norm, else a line that the sub-layers draw."""
+    sizes = {"encoder_layers": depth, "decoder_layers": depth, "norm": norm, "norm_placement": placement}
+    model = fresh(**sizes, positions=positions, d_ff=128)
+    ids, found = torch.randint(4, VOCAB, (8, 24), generator=torch.Generator().manual_seed(0)), {}
+    for n_attentions, stack in ((1, model.encoder), (2, model.decoder)):
+        for number, layer in enumerate(stack.layers, start=1):
+            layer.register_forward_hook(lambda _, x, y, key=(n_attentions, number): found.update({key: y.var().item()}))
+    logits = model(ids, ids.flip(1))
+    feed_forward = 2 * 64 * 128 / (64 + 128) ** 2  # of a normalised input
+    assert len(found) == 2 * depth
+    for (n_attentions, number), variance in found.items():
+        low = 0.75 * (1 + feed_forward * number) if placement == "pre" else 0.75
+        high = 1.5 * (1.5 + (n_attentions + feed_forward) * number) if placement == "pre" else 1.01
+        assert low <= variance <= high, (n_attentions, number)
+    assert 0.7 < logits.var().item() < 1.3

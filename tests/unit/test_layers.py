@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer, FeedForward, LayerNorm, Residual
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transformer_cli.model.norms import LayerNorm
 
 
 def config(**settings: object) -> ModelConfig:

@@ -59,6 +59,7 @@ def test_batches_of_any_shape(rows: int, length: int) -> None:
 def plant(kernel: Callable[..., tuple[Tensor, Tensor | None]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all attentions compute with another kernel."""
     monkeypatch.setattr(attention, "IMPLEMENTATIONS", {"naive": kernel, "sdpa": kernel})
+    monkeypatch.setattr(attention, "naive_attention", kernel)
 
 
 def off_by_one(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, causal: bool, **rest: object):  # type: ignore[no-untyped-def]

@@ -15,7 +15,7 @@ from torch.autograd.profiler import profile, record_function
 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.layers import LayerNorm
+from transformer_cli.model.norms import LayerNorm, RMSNorm
 
 #: The first part of which a word occurs in a name, in lower case, is the name's. The order matters: ``log_softmax`` is
 #: the loss, other softmaxes are attention; a loss that multiplies matrices is the loss, but its products are products.
@@ -37,7 +37,12 @@ _WORDS = {
     "products": ("mm", "linear", "matmul"),
 }
 PARTS = ("products", "attention", "loss", "dropout", "normalisation", "optimizer", "other")
-_MODULES: dict[type[nn.Module], str] = {Dropout: "dropout", LayerNorm: "normalisation", MultiHeadAttention: "attention"}
+_MODULES: dict[type[nn.Module], str] = {
+    Dropout: "dropout",
+    LayerNorm: "normalisation",
+    RMSNorm: "normalisation",
+    MultiHeadAttention: "attention",
+}
 
 
 def time_by_part(model: nn.Module, step: Callable[[], object], repeats: int) -> dict[str, float]:

@@ -40,7 +40,9 @@ def torch_settings(config: "ModelConfig") -> dict[str, Any]:
     unlike = {
         "activation swiglu": config.activation == "swiglu",
         "d_k or d_v": config.d_k is not None or config.d_v is not None,
-        "attention_scale false": not config.attention_scale,
+        "attention_scale": config.attention_scale is not True,
+        "positions inside attention": config.positions not in ("sinusoidal", "learned", "none"),
+        "norm rms": config.norm == "rms",
         "bias false, which takes the biases of the norms away too": not config.bias,
         "attention_dropout apart from dropout": config.attention_dropout > 0,
         "another dropout in some places": any(

@@ -27,6 +27,15 @@ def _widths_differ(config: "ModelConfig") -> bool:
     return (config.d_k or default) != (config.d_v or default)
 
 
+def _odd_d_k(config: "ModelConfig") -> bool:
+    return (config.d_k or config.d_model // config.n_heads) % 2 == 1
+
+
+def _no_scores(config: "ModelConfig") -> bool:
+    chosen = {config.attention.encoder, config.attention.decoder}
+    return bool(chosen & {"flash", "linformer", "sparse"})
+
+
 def _is_default(config: "ModelConfig", key: str) -> bool:
     return bool(getattr(config, key) == type(config).model_fields[key].default)
 
@@ -66,6 +75,21 @@ REFUSED = (
         "linformer_rank without attention: linformer",
         lambda c: not _places(c, "linformer") and not _is_default(c, "linformer_rank"),
         "it would do nothing: choose attention.encoder: linformer",
+    ),
+    Combination(
+        "positions: rotary with an odd d_k",
+        lambda c: c.positions == "rotary" and _odd_d_k(c),
+        "it turns pairs of numbers: choose an even d_k",
+    ),
+    Combination(
+        "positions: transformer_xl with an odd d_model",
+        lambda c: c.positions == "transformer_xl" and c.d_model % 2 == 1,
+        "its sinusoids of distances come in pairs: choose an even d_model",
+    ),
+    Combination(
+        "positions: t5, alibi or transformer_xl with flash, linformer or sparse self-attention",
+        lambda c: c.positions in ("t5", "alibi", "transformer_xl") and _no_scores(c),
+        "they add numbers to scores that this kernel never holds: choose naive or sdpa, or rotary positions",
     ),
 )
 

@@ -2,18 +2,35 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from transformer_cli.config.attention import AttentionPlaces, SparseConfig
 from transformer_cli.config.combinations import refuse_meaningless
 from transformer_cli.config.section import Probability, Section
 
+_LARGEST_FACTOR = 1e6
 Width = Annotated[int, Field(ge=1, le=65_536)]
 Depth = Annotated[int, Field(ge=1, le=1_000)]
+Factor = Annotated[float, Field(gt=0, le=_LARGEST_FACTOR)]
+Positions = Literal["sinusoidal", "learned", "rotary", "transformer_xl", "t5", "alibi", "none"]
 
 
 def _spread(value: object) -> object:
     return dict.fromkeys(AttentionPlaces.model_fields, value) if isinstance(value, str) else value
+
+
+def _factor(value: object) -> bool | float:
+    """Tell ``true`` from ``1``: recipes come as text, and a boolean would take either."""
+    if isinstance(value, bool):
+        return value
+    text = str(value).lower()
+    try:
+        number = {"true": True, "false": False}[text] if text in ("true", "false") else float(text)
+    except ValueError:
+        number = 0.0
+    if number is False or 0 < number <= _LARGEST_FACTOR:
+        return number
+    raise ValueError(f"got {value}, expected true, false, or a factor above 0 and up to {_LARGEST_FACTOR:,.0f}")
 
 
 class ModelConfig(Section):
@@ -36,8 +53,9 @@ class ModelConfig(Section):
     )
     activation: Literal["relu", "gelu", "swiglu"] = Field("relu", description="non-linearity of feed-forward layers")
     bias: bool = Field(True, description="bias in the linear layers of attention and feed-forward")
-    norm_placement: Literal["pre", "post"] = Field("pre", description="LayerNorm before or after each sub-layer")
-    positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="positional encoding")
+    norm_placement: Literal["pre", "post"] = Field("pre", description="norm before or after each sub-layer")
+    norm: Literal["layer", "rms"] = Field("layer", description="LayerNorm or RMSNorm")
+    positions: Positions = Field("sinusoidal", description="what tells the order: added to embeddings or in attention")
     attention: Annotated[AttentionPlaces, BeforeValidator(_spread)] = Field(
         AttentionPlaces(), description="naive (the equations), sdpa, flash, linformer or sparse, for all places or each"
     )
@@ -45,8 +63,10 @@ class ModelConfig(Section):
     linformer_rank: Annotated[int, Field(ge=1, le=65_536)] = Field(
         64, description="keys and values to which linformer projects a source"
     )
-    attention_scale: bool = Field(True, description="divide scores by the square root of d_k")
-    qk_norm: bool = Field(False, description="LayerNorm of each head's queries and keys before their product")
+    attention_scale: Annotated[StrictBool | Factor, BeforeValidator(_factor)] = Field(
+        True, description="factor of the scores; true: one over the square root of d_k; false: 1"
+    )
+    qk_norm: bool = Field(False, description="norm of each head's queries and keys before their product")
     zero_init: bool = Field(False, description="the last matrix of each sub-layer starts at zero")
     tie_embeddings: Literal["none", "decoder", "all"] = Field(
         "all", description="share no embeddings, the decoder's with the output layer, or all three"

@@ -31,20 +31,38 @@ if TYPE_CHECKING:
     from transformer_cli.model.transformer import Embedding, Transformer
 
 
+#: Keys, the values that can be represented, and why others cannot.
+_UNREPRESENTABLE: tuple[tuple[str, tuple[object, ...], str], ...] = (
+    # Measured with 4.8.5: right in self-attention, in encoder-decoder attention before the split.
+    (
+        "qk_norm",
+        (False,),
+        "it normalises the queries of encoder-decoder attention over all heads together, not each head's",
+    ),
+    (
+        "positions",
+        ("sinusoidal", "learned"),
+        "a table that is added to the embeddings is the one way of positions that was tested",
+    ),
+    ("norm", ("layer",), "only LayerNorm was tested"),
+)
+
+
 def refuse_unrepresentable(config: ModelConfig) -> None:
     """Check that CTranslate2 can compute the model exactly; all other keys of the section it can.
 
     Raises:
         UserError: it cannot; the key and its value are named.
     """
-    if config.qk_norm:  # measured with 4.8.5: right in self-attention, in encoder-decoder attention before the split
-        raise UserError(
-            "CTranslate2 cannot represent the model: it normalises the queries of encoder-decoder attention over all "
-            "heads together, not each head's",
-            got="model.qk_norm: true",
-            expected="model.qk_norm: false",
-            hint="train a model with model.qk_norm: false, or translate with tfm",
-        )
+    for key, kept, why in _UNREPRESENTABLE:
+        value = getattr(config, key)
+        if value not in kept:
+            raise UserError(
+                f"CTranslate2 cannot represent the model: {why}",
+                got=f"model.{key}: {str(value).lower()}",
+                expected=" or ".join(f"model.{key}: {str(one).lower()}" for one in kept),
+                hint=f"train a model with model.{key}: {str(kept[0]).lower()}, or translate with tfm",
+            )
     for place, chosen in config.attention.model_dump().items():
         if chosen in ("sparse", "linformer"):
             raise UserError(

@@ -7,9 +7,9 @@ Attention itself, between the projections, is in ``kernels/``; what wraps this m
 output) is in ``layers.py``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from transformer_cli.model.kernels import (
     sdpa_attention,
 )
 from transformer_cli.model.linear import Linear, linear_together, product_dtype
+from transformer_cli.model.positions import SelfAttentionPositions
 from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ class MultiHeadAttention(nn.Module):
         *,
         dropout: float = 0.0,
         bias: bool = True,
-        scale: bool = True,
+        scale: bool | float = True,
         qk_norm: bool = False,
+        norm: Literal["layer", "rms"] = "layer",
+        positions: SelfAttentionPositions | None = None,
         implementation: "Implementation" = "sdpa",
         kernel: SparseAttention | Linformer | None = None,
     ) -> None:
@@ -58,11 +61,12 @@ class MultiHeadAttention(nn.Module):
             d_model: width of queries, keys, values and output outside.
             n_heads: number of heads.
             d_k: width of a head's queries and keys; None: d_model / n_heads.
-            d_v: width of a head's values; None: d_model / n_heads.
+            d_v: width of a head's values; the same.
             dropout: probability of dropping an attention weight in training.
-            bias: give the projections a bias.
-            scale: divide the scores by √d_k.
-            qk_norm: normalise each head's queries and keys (``head_norm.py``).
+            bias: of the projections.
+            scale: divide the scores by √d_k, or multiply them by a number; False: leave them.
+            qk_norm: normalise each head's queries and keys, as ``norm`` says (``head_norm.py``).
+            positions: what self-attention knows of the order.
             implementation: its name in the configuration.
             kernel: what computes it, where that has settings or parameters (``sparse``, ``linformer``).
 
@@ -75,14 +79,15 @@ class MultiHeadAttention(nn.Module):
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
         self.kernel = kernel
-        self.scale = None if scale else 1.0  # None: the implementation divides by √d_k
+        self.scale = None if scale is True else float(scale or 1)  # None: the implementation divides by √d_k
         self.d_k, self.d_v = d_k, d_v
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
         self.out_proj = Linear(n_heads * d_v, d_model, bias=bias)
-        self.q_norm = HeadNorm(d_k) if qk_norm else None
-        self.k_norm = HeadNorm(d_k) if qk_norm else None
+        self.q_norm = HeadNorm(d_k, norm) if qk_norm else None
+        self.k_norm = HeadNorm(d_k, norm) if qk_norm else None
+        self.positions = positions
         self.recompute = False  # train.checkpointing: attention
 
     def forward(
@@ -128,7 +133,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from queries ``[B, H, T, K]`` to keys and values, and join the heads."""
         dropout = self.dropout if self.training else 0.0
-        attention = self.kernel or IMPLEMENTATIONS[self.implementation]
+        attention: Callable[..., Any] = self.kernel or IMPLEMENTATIONS[self.implementation]
         if return_weights:
             attention = self.kernel.naive if self.kernel else naive_attention
         elif attention is sdpa_attention and dropout > 0 and q.device.type == "cpu":
@@ -137,7 +142,11 @@ class MultiHeadAttention(nn.Module):
         if self.recompute:
             attention = recomputing(attention)
         with _float32_on_cpu(q):
-            heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
+            biases = {}
+            if self.positions is not None:
+                q, k, bias = self.positions(q, k, self.scale)
+                biases = {} if bias is None else {"bias": bias}
+            heads, weights = attention(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale, **biases)
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
         out: Tensor = self.out_proj(concat)  # [B, T, D]
         return out, weights if return_weights else None

@@ -14,6 +14,7 @@ last bit however many hidden columns follow. Who takes which place is decided in
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,6 +112,17 @@ class Step:
     rows: Tensor  # [N * K * H] the same columns of each head, counted through all places and heads
     own_bias: Tensor  # [N * H, K, C] added to the scores of self-attention: 0, or the lowest number there is
     cross_bias: Tensor  # [N * H, 1, S]
+
+    @cached_property
+    def at(self) -> Tensor:
+        """The positions ``[N]`` where the model is."""
+        return torch.from_numpy(self.positions).to(self.columns.device, non_blocking=True)
+
+    @cached_property
+    def distances(self) -> Tensor:
+        """How far ``[N, C]`` each column lies in the past; columns of the future, which are hidden, count as 0."""
+        columns = torch.arange(self.own_bias.size(-1), device=self.columns.device)
+        return (self.at[:, None] - columns // self.columns.size(1)).clamp(min=0)
 
 
 class DecoderCache:

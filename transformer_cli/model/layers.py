@@ -1,4 +1,4 @@
-"""What the stacks are made of: norm, feed-forward, the residual wrapper, encoder and decoder layers.
+"""What the stacks are made of: feed-forward, the residual wrapper, encoder and decoder layers.
 
 Legend: B batch, S source length, T target length, D d_model, F d_ff, H heads, K head width.
 
@@ -13,21 +13,13 @@ from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.kernels import Linformer, SparseAttention, at_least_float32, pattern_of
+from transformer_cli.model.kernels import Linformer, SparseAttention, pattern_of
 from transformer_cli.model.linear import Linear
+from transformer_cli.model.norms import norm_of
+from transformer_cli.model.positions import SelfAttentionPositions, positions_of_self_attention
 
 if TYPE_CHECKING:
     from transformer_cli.config import Implementation, ModelConfig
-
-
-class LayerNorm(nn.LayerNorm):
-    """Layer normalisation (Ba et al. 2016) in float32, also under autocast (which leaves it in bfloat16 on a CPU)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension; the result has the dtype of the parameters."""
-        weight, bias = at_least_float32(self.weight), at_least_float32(self.bias)
-        y: Tensor = F.layer_norm(at_least_float32(x), self.normalized_shape, weight, bias, self.eps)
-        return y.to(self.weight.dtype)
 
 
 class FeedForward(nn.Module):
@@ -69,7 +61,7 @@ class Residual(nn.Module):
     def __init__(self, config: "ModelConfig") -> None:
         super().__init__()
         self.pre = config.norm_placement == "pre"
-        self.norm = LayerNorm(config.d_model)
+        self.norm = norm_of(config)
         self.dropout = Dropout(config.dropout_at("residual"))
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -86,7 +78,8 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: "ModelConfig", max_length: int | None = None) -> None:
         """Make the layer; ``max_length`` is the longest source, which ``linformer`` must know."""
         super().__init__()
-        self.self_attn = _attention(config, config.attention.encoder, max_length)
+        positions = positions_of_self_attention(config, causal=False)
+        self.self_attn = _attention(config, config.attention.encoder, positions, max_length)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
@@ -103,7 +96,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: "ModelConfig") -> None:
         super().__init__()
-        self.self_attn = _attention(config, config.attention.decoder)
+        positions = positions_of_self_attention(config, causal=True)
+        self.self_attn = _attention(config, config.attention.decoder, positions)
         self.cross_attn = _attention(config, config.attention.cross)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)
@@ -128,7 +122,10 @@ class DecoderLayer(nn.Module):
 
 
 def _attention(
-    config: "ModelConfig", implementation: "Implementation", max_length: int | None = None
+    config: "ModelConfig",
+    implementation: "Implementation",
+    positions: SelfAttentionPositions | None = None,
+    max_length: int | None = None,
 ) -> MultiHeadAttention:
     return MultiHeadAttention(
         config.d_model,
@@ -139,6 +136,8 @@ def _attention(
         bias=config.bias,
         scale=config.attention_scale,
         qk_norm=config.qk_norm,
+        norm=config.norm,
+        positions=positions,
         implementation=implementation,
         kernel=_kernel(config, implementation, max_length),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from transformer_cli.model.attention import MultiHeadAttention
     from transformer_cli.model.cache import AttentionCache, Step
     from transformer_cli.model.layers import DecoderLayer, FeedForward
+    from transformer_cli.model.positions.self_attention import StepPositions
 
 #: Up to this inner width (measured: 640) products with a matrix ``[I, O]`` are equal to the last bit for every multiple
 #: of 8 rows from 16 on, and a tenth faster than with ``[O, I]``. Wider ones differ, and keep the layer's own layout.
@@ -63,6 +64,7 @@ class PackedAttention:
         """Copy the weights that a step needs: with ``own`` those of keys and values too."""
         self._n_heads, self._scale = attention.n_heads, attention.scale
         self._q_norm, self._k_norm = attention.q_norm, attention.k_norm
+        self._positions = None if attention.positions is None else attention.positions.stepwise()
         self._widths = [attention.d_k, attention.d_k, attention.d_v] if own else [attention.d_k]
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)[: len(self._widths)]
         self._into = Affine.of(*projections, n_heads=attention.n_heads)
@@ -71,8 +73,13 @@ class PackedAttention:
     def to_own(self, x: Tensor, cache: "AttentionCache", step: "Step") -> Tensor:
         """Attend from x ``[R, D]`` to all positions so far, this one included; ``[R, D]``."""
         q, k, v = self._project(x, cache)
-        cache.append(k if self._k_norm is None else self._k_norm.forward(k), v, step)
-        return self._attend(q, cache, step.own_bias)
+        if self._k_norm is not None:
+            k = self._k_norm.forward(k)
+        bias = step.own_bias
+        if self._positions is not None:
+            q, k, bias = self._placed(self._positions, q, k, step)
+        cache.append(k, v, step)
+        return self._attend(q, cache, bias)
 
     def to_memory(self, x: Tensor, cache: "AttentionCache", step: "Step") -> Tensor:
         """Attend from x ``[R, D]`` to the memory; ``[R, D]``."""
@@ -80,12 +87,20 @@ class PackedAttention:
 
     def _project(self, x: Tensor, cache: "AttentionCache") -> Sequence[Tensor]:
         heads = self._into(x).view(len(x) * self._n_heads, -1)  # [R * H, dk or dk + dk + dv]
-        return torch.split(heads.to(cache.values.dtype), self._widths, dim=1)
+        q, *others = torch.split(heads.to(cache.values.dtype), self._widths, dim=1)
+        return q if self._q_norm is None else self._q_norm.forward(q), *others
+
+    def _placed(self, positions: "StepPositions", q: Tensor, k: Tensor, step: "Step") -> tuple[Tensor, Tensor, Tensor]:
+        """Give q and k ``[R * H, dk]`` their position; the bias ``[N * H, K, C]`` is that of the step and the keys'."""
+        by_place = (*step.columns.shape, self._n_heads, -1)  # [N, K, H, dk]
+        q, k, more = positions.step(q.reshape(by_place), k.reshape(by_place), self._scale, step)
+        q, k, bias = q.flatten(0, 2), k.flatten(0, 2), step.own_bias
+        if more is not None:
+            bias = (bias.view(*more.shape[:2], *bias.shape[1:]) + more.to(bias.dtype)).flatten(0, 1)
+        return q, k, bias
 
     def _attend(self, q: Tensor, cache: "AttentionCache", bias: Tensor) -> Tensor:
         """Attend from queries ``[R * H, dk]`` to kept keys and values, and join the heads: ``[R, D]``."""
-        if self._q_norm is not None:
-            q = self._q_norm.forward(q)
         n_heads, n_hypotheses = self._n_heads, len(q) // len(bias)
         if n_hypotheses == 1:
             heads = cache.attend(q[:, None], bias, self._scale)  # [N * H, 1, dv]

@@ -20,11 +20,12 @@ from transformer_cli.model.cache import AttentionCache, DecoderCache
 from transformer_cli.model.dropout import Dropout, dropout
 from transformer_cli.model.init import initialise
 from transformer_cli.model.kernels import SparseAttention, at_least_float32
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer, LayerNorm
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.masks import padding_mask
+from transformer_cli.model.norms import norm_of
 from transformer_cli.model.packed import PackedLayer
-from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions
+from transformer_cli.model.positions import positions_of_embeddings
 from transformer_cli.model.recompute import recomputing
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ class Embedding(nn.Module):
     def __init__(self, config: "ModelConfig", vocab_size: int, max_length: int) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, config.d_model)
-        learned, d_model = config.positions == "learned", config.d_model
-        self.positions = LearnedPositions(max_length, d_model) if learned else SinusoidalPositions(d_model)
+        self.positions = positions_of_embeddings(config, max_length)
         self.dropout = Dropout(config.dropout_at("embedding"))
         self.word_dropout = config.word_dropout
         self.scale = math.sqrt(config.d_model)
@@ -106,7 +106,7 @@ class Decoder(nn.Module):
 
 
 def _final_norm(config: "ModelConfig") -> nn.Module:
-    return LayerNorm(config.d_model) if config.norm_placement == "pre" else nn.Identity()
+    return norm_of(config) if config.norm_placement == "pre" else nn.Identity()
 
 
 class Transformer(nn.Module):
@@ -254,7 +254,7 @@ def parameter_table(model: nn.Module) -> list[tuple[str, int]]:
     """
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
-        part = re.match(r"\w+(\.layers\.\d+)?\.\w+", name)
+        part = re.match(r"\w+(\.layers\.\d+)?\.\w+(\.positions)?", name)
         counts[re.sub(r"\.\d+\.", ".*.", part[0] if part else name)] += parameter.numel()
     return list(counts.items())
 

@@ -34,6 +34,7 @@ def naive_attention(
     causal: bool = False,
     dropout: float = 0.0,
     scale: float | None = None,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute attention by its equation.
 
@@ -47,6 +48,7 @@ def naive_attention(
         causal: besides, hide what comes after each query (the queries are the last T positions).
         dropout: probability of dropping a weight; the caller passes 0 in evaluation.
         scale: factor of the scores; None: 1 / √d_k.
+        bias: added to the scaled scores, broadcastable to ``[B, H, T, S]``: what relative positions say.
 
     Returns:
         The output ``[B, H, T, Kv]`` and the weights ``[B, H, T, S]`` before dropout,
@@ -54,6 +56,8 @@ def naive_attention(
     """
     scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
     scores = at_least_float32(query @ key.transpose(-2, -1)) * scale  # [B, H, T, S]
+    if bias is not None:
+        scores = scores + bias
     if causal:
         mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
     weights = masked_softmax(scores, mask)  # [B, H, T, S]
@@ -81,15 +85,20 @@ def sdpa_attention(
     causal: bool = False,
     dropout: float = 0.0,
     scale: float | None = None,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, None]:
     """Compute the same as ``naive_attention`` with torch's fused kernels, which keep no weights.
 
     ``is_causal`` serves only the plain square case: with a mask beside it, torch's math kernel raises, and with T ≠ S
-    it counts from the first position. Both other cases get a written-out mask.
+    it counts from the first position. Both other cases get a written-out mask; a bias and a mask are one mask of
+    numbers, in which -∞ hides.
     """
-    square = causal and mask is None and query.size(-2) == key.size(-2)
+    square = causal and mask is None and bias is None and query.size(-2) == key.size(-2)
     if causal and not square:
         mask = combined_mask(mask, causal_mask(query.size(-2), key.size(-2), device=query.device))
+    if bias is not None:
+        bias = bias.to(query.dtype)
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     out = F.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=square, scale=scale)
     return out, None  # [B, H, T, Kv]
 
