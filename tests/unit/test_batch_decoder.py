@@ -144,3 +144,20 @@ def test_wide_beams_get_fewer_places(monkeypatch: pytest.MonkeyPatch) -> None:
         how = DecodeSettings(beam_size=beam_size, max_length_ratio=0.1, batch_tokens=10**6)
         BatchDecoder(model, Runtime.resolve("cpu")).search([Source([5 + n, 3]) for n in range(100)], how)
     assert places == [104, 8]
+
+
+def test_copies_of_weights_serve_all_searches_where_weights_are_fixed_and_follow_them_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, how = transformer(config(), weights=2.0), DecodeSettings(beam_size=2)
+    fixed, free = (BatchDecoder(model, Runtime.resolve("cpu"), fixed=fixed) for fixed in (True, False))
+    pack, packed = model.packed_layers, []
+    monkeypatch.setattr(model, "packed_layers", lambda: packed.append(1) or pack())
+    sources = [Source([5, 6, 3]), Source([7, 3])]
+    first = fixed.search(sources, how)
+    assert fixed.search(sources, how) == first == free.search(sources, how)
+    assert len(packed) == 2
+    with torch.no_grad():
+        model.decoder.layers[0].feed_forward.w_2.weight.mul_(-3)
+    assert free.search(sources, how) != first
+    assert len(packed) == 3

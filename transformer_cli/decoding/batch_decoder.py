@@ -28,6 +28,7 @@ from transformer_cli.decoding.search import search
 from transformer_cli.decoding.settings import WIDEST, DecodeSettings
 from transformer_cli.decoding.source import Source
 from transformer_cli.errors import UserError
+from transformer_cli.model.packed import PackedLayer
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -71,9 +72,20 @@ def _by_width(sentences: Sequence[Source]) -> dict[int, list[int]]:
 class BatchDecoder:
     """Searches translations of token ids with a model, or with several that translate together."""
 
-    def __init__(self, model: Transformer, runtime: Runtime, others: Sequence[Transformer] = ()) -> None:
+    def __init__(
+        self, model: Transformer, runtime: Runtime, others: Sequence[Transformer] = (), *, fixed: bool = False
+    ) -> None:
+        """Wrap models on the runtime's device.
+
+        Args:
+            model: the one whose attention is told.
+            runtime: device and precision.
+            others: that translate together with it.
+            fixed: no weight will change any more, so copies of them serve all searches.
+        """
         self._model, self._runtime = model, runtime
         self._models = [model, *others]
+        self._packed: dict[int, list[PackedLayer]] | None = {} if fixed else None
         self._max_length = shortest_positions(self._models)
 
     def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
@@ -134,4 +146,12 @@ class BatchDecoder:
         longest = max(len(sentence.ids) for sentence in sentences)
         room = room_for_keys(model, canonical_length(longest, model.max_length))
         longest_list = max((len(one.listed) for one in sentences if one.listed is not None), default=None)
-        return ModelSteps(model, n_places, width, room, self._runtime, longest_list)
+        return ModelSteps(model, n_places, width, room, self._runtime, longest_list, self._packed_layers(model))
+
+    def _packed_layers(self, model: Transformer) -> list[PackedLayer] | None:
+        if self._packed is None:
+            return None
+        if id(model) not in self._packed:
+            with self._runtime.autocast():
+                self._packed[id(model)] = model.packed_layers()
+        return self._packed[id(model)]

@@ -28,6 +28,7 @@ from transformer_cli.data.tokenizer import PAD
 from transformer_cli.decoding.own_output import OwnOutput
 from transformer_cli.decoding.source import Source
 from transformer_cli.model.cache import padded_keys
+from transformer_cli.model.packed import PackedLayer
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
 
@@ -59,15 +60,17 @@ class ModelSteps:
         src_length: int,
         runtime: Runtime,
         longest_list: int | None = None,
+        packed: list[PackedLayer] | None = None,
     ) -> None:
         """Make room for ``n_places`` (canonical) sources of at most ``src_length`` tokens, padding counted.
 
         Sources with lists, of at most ``longest_list`` ids, are searched in tokens that are numbered by their lists.
+        ``packed`` are the model's layers as of ``Transformer.packed_layers``, if they have been made.
         """
         self._model, self._runtime = model, runtime
         self._own = None if longest_list is None else OwnOutput(model.output.weight, n_places, longest_list)
         with runtime.autocast():
-            self._cache = model.new_cache(n_places, n_hypotheses, src_length)
+            self._cache = model.new_cache(n_places, n_hypotheses, src_length, packed)
         self._broken = torch.zeros(n_places, dtype=torch.bool, device=runtime.device)
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
@@ -140,21 +143,21 @@ def answering(models: Sequence[nn.Module], runtime: Runtime) -> Iterator[None]:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Put a model into evaluation mode, and every module back into its own."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
     try:
         yield
     finally:
-        for module, mode in modes:
-            module.training = mode
+        for module in training:
+            module.training = True
 
 
 @contextmanager
 def canonical_threads(model: nn.Module, runtime: Runtime) -> Iterator[None]:
     """Run wide models on one thread: see the module's docstring."""
     before = torch.get_num_threads()
-    widest = max((module.in_features for module in model.modules() if isinstance(module, nn.Linear)), default=0)
-    if runtime.device.type != "cpu" or widest <= _WIDEST_SHARED or before == 1:
+    if runtime.device.type != "cpu" or before == 1 or _widest(model) <= _WIDEST_SHARED:
         yield
         return
     torch.set_num_threads(1)
@@ -162,3 +165,7 @@ def canonical_threads(model: nn.Module, runtime: Runtime) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _widest(model: nn.Module) -> int:
+    return max((module.in_features for module in model.modules() if isinstance(module, nn.Linear)), default=0)

@@ -148,7 +148,7 @@ class Translator:
         if workers > 1:
             return cls._of_workers([Path(run) for run in runs], str(runtime.device), to, workers)
         models, tokenizer, config = load_models(runs, runtime.device)
-        decoder = BatchDecoder(models[0], runtime, models[1:])
+        decoder = BatchDecoder(models[0], runtime, models[1:], fixed=True)
         limit = shortest_positions(models)
         return cls(decoder, tokenizer, config, to, max_length=limit, shortlist=lambda: Shortlist.of_run(runs[0]))
 

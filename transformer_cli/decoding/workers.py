@@ -116,7 +116,7 @@ def _load(runs: Sequence[Path], device: str, watched: connection.Connection) -> 
     try:
         runtime = Runtime.resolve(device)
         models = load_models(runs, runtime.device)[0]
-        _decoder = BatchDecoder(models[0], runtime, models[1:])
+        _decoder = BatchDecoder(models[0], runtime, models[1:], fixed=True)
     except Exception as error:  # an exception of an initializer would look like a killed process
         _decoder = error
 

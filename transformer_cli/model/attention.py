@@ -7,7 +7,7 @@ Attention itself, between the projections, is in ``kernels/``; what wraps this m
 output) is in ``layers.py``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -133,7 +133,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from queries ``[B, H, T, K]`` to keys and values, and join the heads."""
         dropout = self.dropout if self.training else 0.0
-        attention: Callable[..., Any] = self.kernel or IMPLEMENTATIONS[self.implementation]
+        attention: Any = self.kernel or IMPLEMENTATIONS[self.implementation]
         if return_weights:
             attention = self.kernel.naive if self.kernel else naive_attention
         elif attention is sdpa_attention and dropout > 0 and q.device.type == "cpu":

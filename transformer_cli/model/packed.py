@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.linear import product_dtype
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class PackedAttention:
         return self._attend(self._project(x, cache)[0], cache, step.cross_bias)
 
     def _project(self, x: Tensor, cache: "AttentionCache") -> Sequence[Tensor]:
-        heads = self._into(x).view(len(x) * self._n_heads, -1)  # [R * H, dk or dk + dk + dv]
-        q, *others = torch.split(heads.to(cache.values.dtype), self._widths, dim=1)
+        heads = self._into(x).view(x.size(0) * self._n_heads, -1).to(cache.values.dtype)  # [R * H, dk or dk + dk + dv]
+        q, *others = torch.split_with_sizes(heads, self._widths, dim=1)
         return q if self._q_norm is None else self._q_norm.forward(q), *others
 
     def _placed(self, positions: "StepPositions", q: Tensor, k: Tensor, step: "Step") -> tuple[Tensor, Tensor, Tensor]:
@@ -101,10 +102,10 @@ class PackedAttention:
 
     def _attend(self, q: Tensor, cache: "AttentionCache", bias: Tensor) -> Tensor:
         """Attend from queries ``[R * H, dk]`` to kept keys and values, and join the heads: ``[R, D]``."""
-        n_heads, n_hypotheses = self._n_heads, len(q) // len(bias)
+        n_heads, n_hypotheses = self._n_heads, q.size(0) // bias.size(0)
         if n_hypotheses == 1:
             heads = cache.attend(q[:, None], bias, self._scale)  # [N * H, 1, dv]
-            return self._out(heads.view(len(q) // n_heads, -1))
+            return self._out(heads.view(q.size(0) // n_heads, -1))
         q = q.view(-1, n_hypotheses, n_heads, q.size(1)).transpose(1, 2)  # [N, H, K, dk]
         heads = cache.attend(q.flatten(0, 1), bias, self._scale)  # [N * H, K, dv]
         heads = heads.view(-1, n_heads, *heads.shape[1:]).transpose(1, 2)  # [N, K, H, dv]
@@ -127,6 +128,23 @@ class PackedFeedForward:
         return self._w_2(h.relu_() if self._activation == "relu" else F.gelu(h))
 
 
+class PackedNorm:
+    """A norm of hidden states: ``LayerNorm`` with what it looks up at every call looked up once."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        weight, bias = (None if of is None else at_least_float32(of.detach()) for of in (norm.weight, norm.bias))
+        self._dtype = norm.weight.dtype
+        self._of = norm.normalized_shape, weight, bias, norm.eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x ``[R, D]`` normalised."""
+        return torch.layer_norm(at_least_float32(x), *self._of).to(self._dtype)
+
+
+def _packed_norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
+    return PackedNorm(norm) if isinstance(norm, nn.LayerNorm) else norm.forward
+
+
 class PackedLayer:
     """One decoder layer."""
 
@@ -135,7 +153,7 @@ class PackedLayer:
         self._cross = PackedAttention(layer.cross_attn, own=False)
         self._feed_forward = PackedFeedForward(layer.feed_forward)
         residuals = (layer.self_attn_residual, layer.cross_attn_residual, layer.feed_forward_residual)
-        self._pre, self._norms = residuals[0].pre, [residual.norm.forward for residual in residuals]
+        self._pre, self._norms = residuals[0].pre, [_packed_norm(residual.norm) for residual in residuals]
 
     def step(self, x: Tensor, own: "AttentionCache", cross: "AttentionCache", step: "Step") -> Tensor:
         """Return x ``[R, D]`` after the layer, for the one position that follows those in the caches."""

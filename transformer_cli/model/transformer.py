@@ -180,13 +180,20 @@ class Transformer(nn.Module):
         """Return the logits ``[..., V]`` of hidden states ``[..., D]``, in float32 (float64 stays)."""
         return at_least_float32(self.output(hidden))
 
-    def new_cache(self, n_places: int, n_hypotheses: int, src_length: int) -> DecoderCache:
+    def packed_layers(self) -> list[PackedLayer]:
+        """Return copies of the decoder layers as a step computes them; they do not follow weights that change."""
+        return [PackedLayer(layer) for layer in self.decoder.layers]
+
+    def new_cache(
+        self, n_places: int, n_hypotheses: int, src_length: int, packed: list[PackedLayer] | None = None
+    ) -> DecoderCache:
         """Prepare a translation step by step.
 
         Args:
             n_places: N sentences that are translated side by side.
             n_hypotheses: K hypotheses of each.
             src_length: longest source S that will come.
+            packed: of ``packed_layers``, if the weights are still those; None: copy them now.
         """
         layers, like = self.decoder.layers, kept_as(self.output.weight)
         room, wide = _FIRST_COLUMNS * n_hypotheses, n_hypotheses > 1
@@ -194,7 +201,7 @@ class Transformer(nn.Module):
         cross = [AttentionCache(layer.cross_attn, n_places, src_length, like, transposed=True) for layer in layers]
         kernel = layers[0].self_attn.kernel
         pattern = kernel.pattern if isinstance(kernel, SparseAttention) else None
-        return DecoderCache([PackedLayer(layer) for layer in layers], own, cross, n_hypotheses, pattern)
+        return DecoderCache(packed or self.packed_layers(), own, cross, n_hypotheses, pattern)
 
     def admit(self, cache: DecoderCache, places: list[int], src: Tensor) -> None:
         """Let sources ``[m, S]`` take places in a cache; their memory is computed and projected here, once.
