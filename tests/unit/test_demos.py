@@ -33,7 +33,7 @@ def test_scaling() -> None:
     assert softmax["weights"][0] == "0.09 0.245 0.665"
     assert softmax["gradient norm"] == sorted(softmax["gradient norm"], reverse=True)
     with_scale, without = attention["gradient norm"][2:]
-    assert with_scale > 2 * without
+    assert with_scale > 1.5 * without
     assert attention["saturated"][2] == 0 < attention["saturated"][3]
     assert drawn(report) == 3
 
@@ -50,7 +50,7 @@ def test_masks() -> None:
     (table,) = report.tables
     shown = columns(table)
     sound, broken = shown["loss"]
-    assert broken < 1 < 1.7 < sound
+    assert broken < 1.3 < 2 < sound
     assert shown["right"][1] == "0.0%"
     assert shown["what the mask doctor says"] == ["sound", "decoder layer 1, masked self-attention, sees the future"]
     assert drawn(report) == 9

@@ -9,7 +9,7 @@ import typer
 from transformer_cli.arguments.shared import AsJson, Debug, Quiet, Run
 from transformer_cli.demos.catalogue import DEMOS
 
-Name = StrEnum("Name", {name: name for name in DEMOS})
+Name = StrEnum("Name", {name: name for name in DEMOS})  # type: ignore[misc]
 
 Which = Annotated[Name | None, typer.Argument(help="Which claim. (default: list them)")]
 Picture = Annotated[Path | None, typer.Option("--output", "-o", help="Draw it: FILE.png or .svg.", dir_okay=False)]

@@ -36,7 +36,7 @@ def demonstrate(wish: Wish) -> DemoReport:
     typical = [_typical(kind, own) for kind, own in kinds.items()]
     return DemoReport(
         "heads",
-        "Heads specialise: some look at a neighbour, some at separators, some align the two sentences.",
+        "Heads specialise: some look nearby or at one position, some at separators, some align the two sentences.",
         "Voita et al. 2019; Clark et al. 2019",
         [Table(f"Heads of {wish.run}", _COLUMNS, rows), Table("Types", ("type", "heads", "share"), counts)],
         shown,

@@ -6,7 +6,6 @@ Attention is a sum over keys, and a sum has no order: permuted inputs give permu
 vector in both sentences, and whoever reads them cannot know who hits whom, unless positions tell.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, get_args
 
@@ -82,7 +81,7 @@ def _mean_difference(ours: Tensor, theirs: Tensor) -> float:
     return float((ours.mean(0) - theirs.mean(0)).abs().max() / ours.std())
 
 
-def _draw(encoded: dict[str, Sequence[Tensor]], figure: Any) -> None:
+def _draw(encoded: dict[str, tuple[Tensor, Tensor]], figure: Any) -> None:
     for axes, (kind, (ours, theirs)) in zip(
         figure.subplots(1, len(encoded), squeeze=False)[0], encoded.items(), strict=True
     ):

@@ -103,7 +103,8 @@ def _with(scaled: bool) -> str:
 
 
 def _sentences(variances: Sequence[Sequence[Value]], attention: Sequence[Sequence[Value]], ends: Any) -> list[str]:
-    widest = max(int(row[1] or 0) for row in variances)
+    widths = [int(row[1] or 0) for row in variances]
+    widest = 256 if 256 in widths else max(widths)  # the width whose deviation is easily remembered
     deviation = next(row[4] for row in variances if row[:2] == (1.0, widest))
     with_scale, without = (row for row in attention if row[0] == widest)
     return [
