@@ -96,6 +96,17 @@ def test_warmup() -> None:
     assert drawn(report) == 1
 
 
+@pytest.mark.slow
+def test_the_trainings_show_what_is_claimed() -> None:
+    *_, scaled = scaling.demonstrate(Wish()).tables
+    with_scale, without = columns(scaled)["loss at the end"]
+    assert with_scale < 0.7 * without
+    of_depth = {tuple(row[:2]): row[5] for row in norm.demonstrate(Wish()).tables[0].rows}
+    assert of_depth["pre", 12] < 0.8 * of_depth["post", 12]
+    post, post_at_once, _, pre_at_once = columns(warmup.demonstrate(Wish()).tables[0])["loss at the end"]
+    assert max(post, pre_at_once) < 0.9 * post_at_once
+
+
 def test_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """What benchmark/ measures is tested there: here a machine on which naive takes n² of both, and flash n memory."""
 
