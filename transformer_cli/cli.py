@@ -15,6 +15,7 @@ from transformer_cli import __version__
 from transformer_cli.arguments.augment import augment
 from transformer_cli.arguments.bench import bench
 from transformer_cli.arguments.check import check
+from transformer_cli.arguments.demo import demo
 from transformer_cli.arguments.evaluate import evaluate
 from transformer_cli.arguments.export import export
 from transformer_cli.arguments.init import init
@@ -46,6 +47,7 @@ app.command("export")(export)
 app.command("bench")(bench)
 app.command("check")(check)
 app.command("inspect", cls=TextCommand)(inspect)
+app.command("demo")(demo)
 app.command("runs")(runs)
 app.command("init")(init)
 

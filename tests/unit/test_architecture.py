@@ -21,6 +21,7 @@ LAYERS = [
     {"cli"},
     {"arguments"},
     {"commands"},
+    {"demos"},
     {"experiment", "evaluation", "benchmark", "inspection"},
     {"training", "decoding"},
     {"export"},
@@ -113,7 +114,9 @@ def test_messages_count_their_nouns() -> None:
 
 
 HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}
-COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "check", "inspect", "runs", "init"]
+COMMANDS = [
+    *("train", "translate", "eval", "score", "augment", "export", "bench", "check", "inspect", "demo", "runs", "init")
+]
 
 
 @pytest.mark.parametrize(

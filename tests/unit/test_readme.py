@@ -52,7 +52,7 @@ def test_both_readmes_show_the_same_figures_and_names() -> None:
         text = re.sub(r"```text\ntransformer_cli/\n.*?```", "", text, flags=re.DOTALL)  # one tree is enough
         return set(re.findall(r"`-[^`\s]+|\*\*[\d.]+\*\*|\b[\w-]+\.(?:yaml|md|jsonl?|safetensors)\b", text))
 
-    assert told(README) - told(CHINESE) == {"zh-CN.md"}  # the link to the other one
+    assert told(README) - told(CHINESE) <= {"zh-CN.md"}  # the link to the other one
     assert re.findall(r"```text\n(\$.*?)```", README, re.DOTALL) == re.findall(r"```text\n(.*?)```", CHINESE, re.DOTALL)
 
 

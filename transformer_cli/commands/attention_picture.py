@@ -32,7 +32,7 @@ def write_picture(maps: SentenceMaps, path: Path) -> list[str]:
     rows = [(place, number, layer) for place, layers in maps.weights.items() for number, layer in enumerate(layers, 1)]
     heads = max(len(layer) for _, _, layer in rows)
     pieces = {*maps.src_pieces, *maps.tgt_inputs, *maps.tgt_pieces}
-    fonts, missing = _fonts(set("".join(pieces)))
+    fonts, missing = fonts_for(set("".join(pieces)))
     sizes = [_inches(max(layer.shape[1:])) for _, _, layer in rows]
     with mpl.rc_context({"font.family": fonts, "svg.fonttype": "path"}):
         figure = Figure(figsize=(1.5 + heads * max(sizes), 1 + sum(sizes)), layout="constrained")
@@ -75,7 +75,7 @@ def _label(axes: Any, queries: list[str], keys: list[str]) -> None:
     axes.tick_params(length=0)
 
 
-def _fonts(characters: set[str]) -> tuple[list[str], set[str]]:
+def fonts_for(characters: set[str]) -> tuple[list[str], set[str]]:
     """Return the fonts to draw with, and the characters that none of them has."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 

@@ -1,0 +1,68 @@
+"""``tfm demo``: run one of the demos, print what it shows, and draw it."""
+
+import warnings
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from transformer_cli.commands.attention_picture import check_picture, fonts_for
+from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.notes import Note, note_on_stderr
+from transformer_cli.commands.output_file import explained
+from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.demos.report import DemoReport, Wish
+from transformer_cli.errors import UserError
+
+_OF_A_RUN = "heads"  # the demo that looks at a run; all others make what they need
+
+
+@dataclass(frozen=True)
+class DemoRequest:
+    """What the command line asked for."""
+
+    name: str
+    picture: Path | None
+    seed: int
+    run: Path | None
+    as_json: bool
+    quiet: bool
+
+
+def run_demo(request: DemoRequest) -> None:
+    """Run a demo and print what it shows.
+
+    Raises:
+        UserError: the request makes no sense, there is no run for the demo that needs one, or the picture cannot be
+            written.
+    """
+    if request.run is not None and request.name != _OF_A_RUN:
+        raise UserError(f"the demo {request.name} looks at no run", got="--run", expected=f"tfm demo {_OF_A_RUN} --run")
+    note = note_on_stderr(request.quiet)
+    if request.picture is not None:
+        check_picture(request.picture)
+    run = chosen_run(request.run, note) if request.name == _OF_A_RUN else None
+    demo = import_module(f"transformer_cli.demos.{request.name}")
+    report: DemoReport = demo.demonstrate(Wish(request.seed, run, note))
+    if request.picture is not None:
+        with explained(request.picture):
+            draw(report, request.picture, note)
+    print(json_text(report.document(), indent=1) if request.as_json else report.text())
+
+
+def draw(report: DemoReport, path: Path, note: Note) -> None:
+    """Draw a report into a PNG or SVG file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    fonts, missing = fonts_for(set(report.letters))
+    figure = Figure(figsize=report.size, layout="constrained")
+    with mpl.rc_context({"font.family": fonts, "svg.fonttype": "path"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # told once, below
+        report.draw(figure)
+        figure.savefig(path, dpi=120)
+    if missing:
+        note(f"no font of this machine has {''.join(sorted(missing))}: drawn as boxes; Noto Sans CJK has most letters")

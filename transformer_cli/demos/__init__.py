@@ -1,0 +1,1 @@
+"""Claims about attention and its training, each shown by a number and a picture: ``tfm demo``."""
