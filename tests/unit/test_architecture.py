@@ -21,6 +21,7 @@ LAYERS = [
     {"cli"},
     {"arguments"},
     {"commands"},
+    {"report"},
     {"experiment", "evaluation", "benchmark", "inspection"},
     {"training", "decoding"},
     {"export"},
@@ -112,8 +113,8 @@ def test_messages_count_their_nouns() -> None:
     assert [counted(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
 
 
-HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}
-COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "runs", "init"]
+HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "jinja2", "transformer_cli.config"}
+COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "runs", "report", "init"]
 
 
 @pytest.mark.parametrize(
