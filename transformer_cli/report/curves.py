@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WIDTH, HEIGHT = 440, 220
-LEFT, RIGHT, TOP, BOTTOM = 48, 432, 10, 192  # of the plotted area
+LEFT, RIGHT, TOP, BOTTOM = 48, 424, 10, 192  # of the plotted area
 _MOST_POINTS = 400  # of a line: about one for each pixel
 _TICKS = 5
 
@@ -95,6 +95,11 @@ def short(value: float) -> str:
     return f"{value:.4g}"
 
 
+def exact(value: float) -> str:
+    """Return a number with about four digits: ``5,558``, ``2.076``, ``6.82e-7``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else short(value)
+
+
 def _chart(title: str, caption: str, series: Mapping[str, Sequence[Point]]) -> Chart | None:
     present = {name: thinned(points) for name, points in series.items() if points}
     if not present:
@@ -110,7 +115,7 @@ def _chart(title: str, caption: str, series: Mapping[str, Sequence[Point]]) -> C
         [(_place(x, x_range, LEFT, RIGHT), short(x)) for x in ticks(*x_range)],
         [(_place(y, y_range, BOTTOM, TOP), short(y)) for y in ticks(*y_range)],
         x_range,
-        [(name, short(points[-1][1])) for name, points in series.items() if points],
+        [(name, exact(points[-1][1])) for name, points in series.items() if points],
     )
 
 

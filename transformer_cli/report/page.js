@@ -45,14 +45,15 @@
   if (!data.maps.length) return;
   const [sentence, place, layer, head] = ["sentence", "place", "layer", "head"].map((name) => document.getElementById(`map-${name}`));
   const [map, thumbs, reading] = ["map", "map-thumbs", "map-reading"].map((name) => document.getElementById(name));
-  const CELL = 20, MEAN = 0;
+  const CELL = 20, MEAN = 0, hint = reading.textContent;
+  const named = (piece) => piece.replaceAll("\u2581", "·"); // SentencePiece's mark of a word's beginning, but lighter
 
   const offer = (select, options, chosen) => {
     select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
     select.value = options.some(([value]) => String(value) === String(chosen)) ? chosen : options[0][0];
   };
   const sides = () => {
-    const { src, tgt_in, tgt_out } = data.maps[sentence.value];
+    const [src, tgt_in, tgt_out] = ["src", "tgt_in", "tgt_out"].map((side) => data.maps[sentence.value][side].map(named));
     return { encoder: [src, src], decoder: [tgt_in, tgt_in], cross: [tgt_out, src] }[place.value];
   };
   const layers = () => data.maps[sentence.value].places[place.value];
@@ -95,7 +96,7 @@
     };
     svg.addEventListener("pointerover", tell);
     svg.addEventListener("click", tell);
-    reading.textContent = "";
+    reading.textContent = hint;
   };
 
   const drawThumbs = () => {

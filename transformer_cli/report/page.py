@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
@@ -32,6 +33,7 @@ def page(contents: Contents) -> str:
         tiles=list(_tiles(contents)),
         facts=list(_facts(contents.info)),
         places=_places(contents),
+        most_heads=max((head.head for head in contents.heads), default=0),
         frame=curves,
         data={"maps": contents.maps, "charts": [_pointed(chart) for chart in contents.charts]},
         version=__version__,
@@ -70,8 +72,9 @@ def _tiles(contents: Contents) -> Iterator[tuple[str, str, str]]:
     if curves.is_number(best.get("loss")):
         yield "dev loss", f"{best['loss']:.3f}", "nats per token, of the same model"
     for record in contents.scores[:1]:
-        interval = f" ± {record['interval']:.2f}" if curves.is_number(record.get("interval")) else ""
-        yield str(record.get("metric", "score")), f"{record['score']:.2f}{interval}", f"{record.get('text')}, tfm eval"
+        interval = f"± {record['interval']:.2f}, " if curves.is_number(record.get("interval")) else ""
+        text = ", ".join(Path(part).name for part in str(record.get("text")).split(", "))
+        yield str(record.get("metric", "score")), f"{record['score']:.2f}", f"{interval}tfm eval of {text}"
 
 
 def _facts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
