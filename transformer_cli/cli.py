@@ -14,6 +14,7 @@ import typer
 from transformer_cli import __version__
 from transformer_cli.arguments.augment import augment
 from transformer_cli.arguments.bench import bench
+from transformer_cli.arguments.check import check
 from transformer_cli.arguments.evaluate import evaluate
 from transformer_cli.arguments.export import export
 from transformer_cli.arguments.init import init
@@ -44,6 +45,7 @@ app.command("augment")(augment)
 app.command("shortlist")(shortlist)
 app.command("export")(export)
 app.command("bench")(bench)
+app.command("check")(check)
 app.command("inspect", cls=TextCommand)(inspect)
 app.command("report")(report)
 app.command("runs")(runs)

@@ -52,7 +52,9 @@ def report(browser: Page, base_report: Path) -> Page:
 
 def test_the_harness_sees_requests_and_complaints(browser: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
-    bad.write_text("<img src='http://127.0.0.1:9/x.png'><script>console.error('no'); missing()</script>", encoding="utf-8")
+    bad.write_text(
+        "<img src='http://127.0.0.1:9/x.png'><script>console.error('no'); missing()</script>", encoding="utf-8"
+    )
     browser.open(bad)
     assert browser.requests == [bad.as_uri(), "http://127.0.0.1:9/x.png"]
     assert "missing is not defined" in str(browser.complaints)
@@ -101,7 +103,9 @@ row_sums = """[...document.querySelectorAll('#map .cell')].reduce((sums, cell) =
 
 
 def change(page: Page, name: str, value: str) -> None:
-    page.run(f"(() => {{ const node = document.getElementById('map-{name}'); node.value = '{value}'; node.dispatchEvent(new Event('change')); }})()")
+    page.run(
+        f"(() => {{ const node = document.getElementById('map-{name}'); node.value = '{value}'; node.dispatchEvent(new Event('change')); }})()"
+    )
 
 
 def move_to(page: Page, selector: str) -> None:

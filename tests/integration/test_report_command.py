@@ -51,16 +51,16 @@ def test_all_parts_are_filled_and_the_run_stays_as_it_is(tfm: Tfm, scored: Path,
     assert "cross 1" in seen.sections["heads"]
 
 
-def test_sentences_are_lines_of_the_dev_set_with_their_numbers(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+def test_sentences_are_lines_of_the_dev_set_with_their_numbers(
+    tfm: Tfm, run: Path, files: Path, tmp_path: Path
+) -> None:
     html, _ = report_of(tfm, run, tmp_path / "r.html", "--lines", 6, "-q")
     words = [part.strip() for part in Seen(html).sections["sentences"].split("\n") if part.strip()]
     numbers = [int(word.split("line ")[1]) for word in words if "chrF line" in word]
     assert sorted(numbers) == [1, 6, 11, 16, 21, 26]  # six of thirty, evenly spread
     src, tgt = ((files / f"dev.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "de"))
     sides = [word for word in words if word.startswith(("source", "reference"))]
-    assert sides == [
-        text for number in numbers for text in (f"source{src[number - 1]}", f"reference{tgt[number - 1]}")
-    ]
+    assert sides == [text for number in numbers for text in (f"source{src[number - 1]}", f"reference{tgt[number - 1]}")]
 
 
 def test_equal_runs_give_equal_bytes_and_damaged_lines_change_none(tfm: Tfm, scored: Path, tmp_path: Path) -> None:

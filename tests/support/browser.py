@@ -33,7 +33,9 @@ class Page:
         """Send a command and wait for its answer; events on the way are kept."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
-        self._commands.write(json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode() + b"\0")
+        self._commands.write(
+            json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode() + b"\0"
+        )
         while (answer := self._next()).get("id") != self._number:
             self.events.append(answer)
         assert "error" not in answer, f"{method}: {answer['error']}"
@@ -63,8 +65,10 @@ class Page:
 
     @property
     def requests(self) -> list[str]:
-        """The addresses that were asked for, those of data inside the page left out."""
-        sent = self._parameters("Network.requestWillBeSent")
+        """The addresses that were asked for; left out: data inside the page, and what its security policy held back."""
+        failed = self._parameters("Network.loadingFailed")
+        held = {each["requestId"] for each in failed if each.get("blockedReason") == "csp"}
+        sent = [each for each in self._parameters("Network.requestWillBeSent") if each["requestId"] not in held]
         return [url for each in sent if not (url := each["request"]["url"]).startswith("data:")]
 
     @property

@@ -13,7 +13,19 @@ from transformer_cli.report.maps import packed
 from transformer_cli.report.translations import Translations
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "col", "base", "source"}
-FETCHING = {"src", "href", "srcset", "action", "formaction", "data", "poster", "background", "xlink:href", "ping", "style"}
+FETCHING = {
+    "src",
+    "href",
+    "srcset",
+    "action",
+    "formaction",
+    "data",
+    "poster",
+    "background",
+    "xlink:href",
+    "ping",
+    "style",
+}
 SECTIONS = ["curves", "scores", "lengths", "sentences", "attention", "heads", "parameters", "configuration", "origin"]
 EVIL = """<script>window.stolen = 1</script> & <img src=x onerror="window.stolen = 2"> "'> </script> {{ 7 * 7 }} 你好"""
 

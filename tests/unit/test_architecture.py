@@ -114,7 +114,7 @@ def test_messages_count_their_nouns() -> None:
 
 
 HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "jinja2", "transformer_cli.config"}
-COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "runs", "report", "init"]
+COMMANDS = ["train", "translate", "eval", "score", "augment", "export", "bench", "check", "inspect", "report", "runs", "init"]
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ PAD = 0
 
 def batch() -> tuple[Tensor, Tensor]:
     """As many sentences as tokens, so that a mask on the wrong axis broadcasts without an error."""
-    src, tgt = sentences(4, 4), sentences(4, 4, seed=1)
-    src[1, 3:] = tgt[2, 2:] = PAD
+    src, tgt = sentences(3, 3), sentences(3, 3, seed=1)
+    tgt[2, 2:] = PAD
     return src, tgt
 
 

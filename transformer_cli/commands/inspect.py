@@ -83,7 +83,12 @@ def print_heads(heads: Sequence[Head], as_json: bool) -> None:
 
 def _refuse_senseless(request: InspectRequest) -> None:
     if request.heads:
-        given: dict[str, object] = {"a text": request.text, "--target": request.target, "-o": request.picture, "--npz": request.npz}
+        given: dict[str, object] = {
+            "a text": request.text,
+            "--target": request.target,
+            "-o": request.picture,
+            "--npz": request.npz,
+        }
         given |= {"--layer": request.layer, "--head": request.head}
         if names := [name for name, value in given.items() if value is not None]:
             raise UserError(f"--heads looks at the dev set, and takes no {names[0]}")

@@ -27,7 +27,7 @@ def terminal_map(weights: NDArray[np.float32], queries: Sequence[str], keys: Seq
     for label, row in zip(labels, weights, strict=True):
         lines.append(f"{label} {''.join(_shade(float(weight)) for weight in row[:shown])}".rstrip())
     if shown < len(keys):
-        lines.append(f"{margin}{len(keys) - shown} of {len(keys)} columns do not fit")
+        lines.append(f"{margin}{len(keys) - shown} of {len(keys)} keys do not fit")
     return lines
 
 

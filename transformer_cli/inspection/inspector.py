@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.checkpoint import load_model
 from transformer_cli.config import Config
-from transformer_cli.data.batching import TokenizedPairs, collate, tokenize_pairs
+from transformer_cli.data.batching import Batch, TokenizedPairs, collate, tokenize_pairs
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.tokenizer import BOS, EOS, Tokenizer
 from transformer_cli.decoding.settings import DecodeSettings
@@ -32,7 +32,7 @@ Maps = dict[str, list[NDArray[np.float32]]]  # encoder, decoder, cross: of each 
 
 #: Tokens of a side, with the special ones: all look at all, and a picture has no room for more.
 LONGEST = 256
-_ROWS = 32  # sentences of a batch
+_ROWS, _MOST = 32, 500  # sentences of a batch, and those that heads are judged by
 
 
 @dataclass(frozen=True)
@@ -90,20 +90,28 @@ class Inspector:
         src_pieces = self._tokenizer.src_pieces(src)
         return SentenceMaps(source, target, src_pieces, pieces([BOS, *tgt]), pieces([*tgt, EOS]), weights)
 
-    def heads(self, note: Callable[[str], None], split: str = "dev", most: int = 500) -> list[Head]:
-        """Measure every head over the first sentences of a split, with their references as targets.
+    def heads(self, note: Callable[[str], None]) -> list[Head]:
+        """Measure every head over the first sentences of the dev set, with their references as targets.
 
         Raises:
-            DataError: the split cannot be read.
+            DataError: the dev set cannot be read.
         """
-        text = load_split(self.config.data, split, self.config.train.seed, note, self._to)
-        tag = self._before[0] if self._before else None
-        pairs, _ = tokenize_pairs(text, self._tokenizer, LONGEST, tag)
-        pairs = pairs.select(range(min(most, len(pairs))))
+        pairs = self._pairs(note, _MOST)
         statistics = HeadStatistics()
         for start in range(0, len(pairs), _ROWS):
             self._add(statistics, pairs.select(range(start, min(start + _ROWS, len(pairs)))))
         return statistics.heads()
+
+    def batch(self, note: Callable[[str], None]) -> Batch:
+        """Return the first sentences of the dev set, on the device."""
+        pairs = self._pairs(note, _ROWS)
+        return collate(pairs, range(len(pairs))).to(self._runtime.device)
+
+    def _pairs(self, note: Callable[[str], None], most: int) -> TokenizedPairs:
+        text = load_split(self.config.data, "dev", self.config.train.seed, note, self._to)
+        tag = self._before[0] if self._before else None
+        pairs, _ = tokenize_pairs(text, self._tokenizer, LONGEST, tag)
+        return pairs.select(range(min(most, len(pairs))))
 
     def _add(self, statistics: HeadStatistics, pairs: TokenizedPairs) -> None:
         batch = collate(pairs, range(len(pairs))).to(self._runtime.device)

@@ -48,7 +48,9 @@ def training_charts(records: Sequence[Mapping[str, Any]]) -> list[Chart]:
     losses = {"training": values(train, "loss"), "dev": values(validations, "loss")}
     made = [
         _chart("Loss", "nats per token; training with dropout and label smoothing, dev without", losses),
-        _chart("BLEU of the dev set", "as validation searches, see the configuration", {"dev": values(validations, "bleu")}),
+        _chart(
+            "BLEU of the dev set", "as validation searches, see the configuration", {"dev": values(validations, "bleu")}
+        ),
         _chart("Learning rate", "", {"learning rate": values(train, "lr")}),
         _chart("Throughput", "target tokens per second", {"tokens/s": values(train, "tokens_per_second")}),
         _chart("Gradient norm", "before clipping", {"norm": values(train, "grad_norm")}),

@@ -34,9 +34,7 @@ class PackedMaps(TypedDict):
 def packed(maps: SentenceMaps, label: str) -> PackedMaps:
     """Return the maps of a sentence as the page wants them."""
     places = {place: [_layer(layer) for layer in layers] for place, layers in maps.weights.items()}
-    return PackedMaps(
-        label=label, src=maps.src_pieces, tgt_in=maps.tgt_inputs, tgt_out=maps.tgt_pieces, places=places
-    )
+    return PackedMaps(label=label, src=maps.src_pieces, tgt_in=maps.tgt_inputs, tgt_out=maps.tgt_pieces, places=places)
 
 
 def size(maps: PackedMaps) -> int:

@@ -1,0 +1,127 @@
+"""``tfm inspect`` and ``tfm check``: maps of a sentence, heads over the dev set, the list of a run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Tfm
+from matplotlib.image import imread
+
+from transformer_cli import load
+from transformer_cli.inspection.inspector import Inspector
+from transformer_cli.model import attention
+
+TEXT = "one cats sleep."
+
+
+def test_the_translation_is_that_of_translate(tfm: Tfm, run: Path) -> None:
+    done = tfm("inspect", "--run", run, TEXT)
+    assert done.code == 0
+    assert done.lines[0] == tfm("translate", "--run", run, TEXT).lines[0] == load(str(run)).translate([TEXT])[0]
+    assert "cross attention, layer" in done.lines[2]
+    assert done.lines[-1].split()[0] == "</s>"
+
+
+def test_maps_as_json(tfm: Tfm, run: Path) -> None:
+    found = tfm("inspect", "--run", run, TEXT, "--json").json
+    config = load(str(run)).config.model
+    sides = {
+        "encoder": ("src_pieces", "src_pieces", config.encoder_layers),
+        "decoder": ("tgt_inputs", "tgt_inputs", config.decoder_layers),
+        "cross": ("tgt_pieces", "src_pieces", config.decoder_layers),
+    }
+    for place, (queries, keys, layers) in sides.items():
+        weights = np.array(found["weights"][place])
+        assert weights.shape == (layers, config.n_heads, len(found[queries]), len(found[keys]))
+        assert weights.sum(-1) == pytest.approx(1, abs=1e-3)
+    assert np.triu(np.array(found["weights"]["decoder"]), 1).max() == 0
+    assert found["src_pieces"][-1] == found["tgt_pieces"][-1] == "</s>"
+    assert found["tgt_inputs"][1:] == found["tgt_pieces"][:-1]
+
+
+def test_a_given_target_takes_the_place_of_the_translation(tfm: Tfm, run: Path) -> None:
+    found = tfm("inspect", "--run", run, TEXT, "--target", "vier hunde", "--json").json
+    assert found["translation"] == "vier hunde"
+    assert "".join(found["tgt_pieces"]).replace("\u2581", " ").strip() == "vier hunde</s>"
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_picture_and_arrays(tfm: Tfm, run: Path, tmp_path: Path, ending: str) -> None:
+    picture, npz = tmp_path / f"maps.{ending}", tmp_path / "maps.npz"
+    assert tfm("inspect", "--run", run, TEXT, "-o", picture, "--npz", npz).code == 0
+    if ending == "png":
+        assert imread(picture).std() > 0.01
+    else:
+        assert picture.read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    shown = tfm("inspect", "--run", run, TEXT, "--json").json
+    with np.load(npz, allow_pickle=False) as arrays:
+        assert arrays["cross.1"] == pytest.approx(np.array(shown["weights"]["cross"][0]), abs=1e-4)
+        assert arrays["src_pieces"].tolist() == shown["src_pieces"]
+
+
+def test_letters_that_no_font_has_are_drawn_as_numbers(
+    tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformer_cli.commands import attention_picture
+
+    monkeypatch.setattr(attention_picture, "_WIDE_FONTS", ("No Such Font",))
+    done = tfm("inspect", "--run", run, "你 $x$", "-o", tmp_path / "maps.png")  # 你 is in no run's vocabulary: bytes
+    assert done.code == 0
+    labels = attention_picture._labels(
+        Inspector.from_run(run).look("a"), "encoder", attention_picture._fonts({"你"})[1]
+    )
+    assert labels[0][-1] == "</s>"
+    assert attention_picture._fonts({"你", "a", "$"})[1] == {"你"}
+
+
+def test_heads(tfm: Tfm, run: Path) -> None:
+    config = load(str(run)).config.model
+    layers = config.encoder_layers + 2 * config.decoder_layers
+    found = tfm("inspect", "--run", run, "--heads", "--json").json["heads"]
+    assert len(found) == layers * config.n_heads
+    assert all(0 <= head["entropy"] <= 1 + 1e-6 and 0 <= head["largest"] <= 1 + 1e-6 for head in found)
+    table = tfm("inspect", "--run", run, "--heads").lines
+    assert len(table) >= 1 + len(found)
+    assert table[1].split()[:3] == ["encoder", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no text was given"),
+        (["  "], "the text is blank"),
+        (["a", "--target", " "], "the target is blank"),
+        (["a " * 400], "longer than one translation"),
+        (["a", "--target", "b " * 400], "the target is too long"),
+        (["a", "--layer", "9"], "there is no such layer"),
+        (["a", "--head", "99"], "there is no such head"),
+        (["a", "-o", "maps.gif"], "a plot is a picture"),
+        (["a", "--npz", "/no/such/maps.npz"], "cannot be written"),
+        (["a", "--heads"], "takes no a text"),
+        (["--heads", "--layer", "1"], "takes no --layer"),
+    ],
+)
+def test_what_is_refused(tfm: Tfm, run: Path, arguments: list[str], message: str) -> None:
+    done = tfm("inspect", "--run", run, *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_check_of_a_sound_run(tfm: Tfm, run: Path) -> None:
+    done = tfm("check", run)
+    assert done.code == 0
+    assert done.lines[0].startswith("ok    masks")
+    names = [check["name"] for check in tfm("check", run, "--json").json["checks"]]
+    assert names[0] == "masks"
+    assert {"learning rate", "warm-up", "norm placement", "variance per layer", "heads"} < set(names)
+    assert {"gradient norms", "clipping", "skipped steps"} < set(names)
+
+
+def test_check_of_a_model_that_sees_the_future(tfm: Tfm, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = attention.MultiHeadAttention.forward
+    monkeypatch.setattr(
+        attention.MultiHeadAttention, "forward", lambda *args, causal=False, **rest: whole(*args, **rest)
+    )
+    done = tfm("check", run)
+    assert done.code == 1
+    assert "decoder layer 1, masked self-attention, sees the future" in done.lines[0]
