@@ -13,6 +13,7 @@ from torch import nn
 
 from transformer_cli.checkpoint import RunFolder, build_model, load_model
 from transformer_cli.data.corpus import load_split
+from transformer_cli.data.pairs import ParallelText
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UserError
 from transformer_cli.inspection.heads import Head, doubles
@@ -120,7 +121,7 @@ def _parameters(model: nn.Module) -> list[tuple[str, int]]:
     return [*rows, ("total", sum(count for _, count in rows))]
 
 
-def _translate(made: Contents, translator: Translator, dev: Any, lines: int, note: Note) -> None:
+def _translate(made: Contents, translator: Translator, dev: ParallelText, lines: int, note: Note) -> None:
     if lines == 0:
         made.missing |= dict.fromkeys(("lengths", "sentences", "attention"), "no line was translated: --lines 0")
         return

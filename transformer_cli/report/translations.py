@@ -42,14 +42,15 @@ def translations(translator: Translator, dev: ParallelText, most: int) -> Transl
     text = dev.select(chosen)
     settings = DecodeSettings.from_config(translator.config.decode)
     found = [translation.text for translation in translator.stream(text.src, settings)]
-    langs = {"lang": translator.config.data.src_lang, "tgt_lang": translator.tgt_lang}
+    lang, tgt_lang = translator.config.data.src_lang, translator.tgt_lang
     lines = [
         replace(line, number=chosen[line.number - 1] + 1)
         for line in worst_lines(found, [text.tgt], text.src, count=count)
     ]
     # Among equals, and many are perfect, the longest tells most.
     lines.sort(key=lambda line: (-line.chrf, -len(line.references[0]), line.number))
-    return Translations(len(dev), settings.describe(), by_length(found, [text.tgt], text.src, **langs), lines)
+    buckets = by_length(found, [text.tgt], text.src, lang=lang, tgt_lang=tgt_lang)
+    return Translations(len(dev), settings.describe(), buckets, lines)
 
 
 def worth_a_look(lines: Sequence[Line], fits: Sequence[bool], count: int) -> list[tuple[str, Line]]:
