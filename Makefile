@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 # pip's own build environments cannot be pinned by a constraints file, so the build tool is installed from it too.
 INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo demo-zh test check lint types fast slow gpu-check wheel clean
+.PHONY: demo demo-zh test check lint types fast slow gpu-check browser-check wheel clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/tfm train --config base.yaml
@@ -35,13 +35,16 @@ types:
 
 # The tensors of the tests are so small that a second thread only waits for the first: a process for each core instead.
 fast:
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow and not gpu" --cov --cov-report=term --cov-fail-under=85
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow and not gpu and not browser" --cov --cov-report=term --cov-fail-under=85
 
 slow:
-	$(BIN)/pytest -m "slow and not gpu" --timeout=1800
+	$(BIN)/pytest -m "slow and not gpu and not browser" --timeout=1800
 
 gpu-check:
 	$(BIN)/pytest -m gpu
+
+browser-check:
+	$(BIN)/pytest -m browser --timeout=900
 
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

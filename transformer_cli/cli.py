@@ -20,6 +20,7 @@ from transformer_cli.arguments.evaluate import evaluate
 from transformer_cli.arguments.export import export
 from transformer_cli.arguments.init import init
 from transformer_cli.arguments.inspect import inspect
+from transformer_cli.arguments.report import report
 from transformer_cli.arguments.runs import runs
 from transformer_cli.arguments.score import score
 from transformer_cli.arguments.shortlist import shortlist
@@ -48,6 +49,7 @@ app.command("bench")(bench)
 app.command("check")(check)
 app.command("inspect", cls=TextCommand)(inspect)
 app.command("demo")(demo)
+app.command("report")(report)
 app.command("runs")(runs)
 app.command("init")(init)
 

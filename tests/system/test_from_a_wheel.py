@@ -57,3 +57,5 @@ def test_recipes_and_corpus_travel_in_the_wheel(path: str, tmp_path: Path) -> No
     shell(f"tfm train --config base.yaml --run here {settings}", tmp_path, path)
     shell("tfm eval --run here --split handwritten --beam-size 1", tmp_path, path)
     assert (tmp_path / "here/scores.jsonl").exists()
+    shell("tfm report here --lines 2", tmp_path, path)
+    assert "<h1>here</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ LAYERS = [
     {"cli"},
     {"arguments"},
     {"commands"},
-    {"demos"},
+    {"demos", "report"},
     {"experiment", "evaluation", "benchmark", "inspection"},
     {"training", "decoding"},
     {"export"},
@@ -113,10 +113,8 @@ def test_messages_count_their_nouns() -> None:
     assert [counted(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
 
 
-HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "transformer_cli.config"}
-COMMANDS = [
-    *("train", "translate", "eval", "score", "augment", "export", "bench", "check", "inspect", "demo", "runs", "init")
-]
+HEAVY = {"torch", "datasets", "sacrebleu", "matplotlib", "numpy", "ctranslate2", "jinja2", "transformer_cli.config"}
+COMMANDS = [*("train", "translate", "eval", "score", "augment", "export", "bench", "check", "inspect")]
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,13 @@ class Inspector:
         src_pieces = self._tokenizer.src_pieces(src)
         return SentenceMaps(source, target, src_pieces, pieces([BOS, *tgt]), pieces([*tgt, EOS]), weights)
 
-    def heads(self, note: Callable[[str], None]) -> list[Head]:
+    def heads(self, note: Callable[[str], None], most: int = _MOST) -> list[Head]:
         """Measure every head over the first sentences of the dev set, with their references as targets.
 
         Raises:
             DataError: the dev set cannot be read.
         """
-        pairs = self._pairs(note, _MOST)
+        pairs = self._pairs(note, most)
         statistics = HeadStatistics()
         for start in range(0, len(pairs), _ROWS):
             self._add(statistics, pairs.select(range(start, min(start + _ROWS, len(pairs)))))
