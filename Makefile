@@ -40,8 +40,9 @@ fast:
 slow:
 	$(BIN)/pytest -m "slow and not gpu" --timeout=1800
 
+# Needs torch, numpy and pytest only, on a machine where nothing may be installed: make gpu-check BIN=/usr/bin
 gpu-check:
-	$(BIN)/pytest -m gpu
+	$(BIN)/python -m transformer_cli.benchmark.gpu_check
 
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

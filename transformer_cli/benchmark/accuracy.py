@@ -15,7 +15,10 @@ from transformer_cli.benchmark.attention import Inputs
 from transformer_cli.model.kernels import Pattern
 
 #: Said in the report.
-SCOPE = "largest difference from float64 attention to the same keys, output and gradients; all positions, last head of the first sentence"
+SCOPE = (
+    "largest difference from float64 attention to the same keys, of output and gradients; all positions, "
+    "last head of the first sentence"
+)
 _SCORES_AT_ONCE = 2**22  # numbers in a block of scores: 32 MiB of float64
 
 

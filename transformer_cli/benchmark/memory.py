@@ -115,6 +115,7 @@ def forget_peak() -> int:
 
 
 def peak() -> int:
+    """Return the most resident bytes since ``forget_peak``."""
     if _RESET.exists():
         return _status("VmHWM")
     import resource  # not on every system

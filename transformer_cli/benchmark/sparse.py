@@ -36,7 +36,7 @@ def meaning(kernel: str, width: int, rank: int) -> str | None:
     return {
         "window": f"{width:,} keys on each side of a query (Longformer)",
         "dilated": f"{width:,} keys on each side, every second one (Longformer)",
-        "bigbird": f"{width:,} keys on each side, the first {_BLOCK} tokens, a drawn block of {_BLOCK} a side (BigBird)",
+        "bigbird": f"{width:,} keys on each side, the first {_BLOCK} tokens, drawn blocks of {_BLOCK} (BigBird)",
         "blocks": f"one block of {width:,} keys, another for each head (BlockBERT)",
         "linformer": f"{rank:,} learned mixtures of all keys (Linformer)",
     }.get(kernel)

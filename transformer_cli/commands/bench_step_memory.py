@@ -80,9 +80,7 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
             note(f"a training step with {kernel}, length {seq_len}")
             sizes = (seq_len, request.batch, vocab_size)
             rows.append(measure_step(StepCase(kernel, *sizes, str(runtime.device), on_gpu, runtime.threads), model))
-    counted_by = (
-        "torch's CUDA allocator" if on_gpu else "resident bytes of a process of its own, beyond those with torch"
-    )
+    counted_by = "torch's CUDA allocator" if on_gpu else "resident in a process of its own, torch not counted"
     settings = {
         "model": model,
         "vocab_size": vocab_size,
