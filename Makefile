@@ -40,8 +40,9 @@ fast:
 slow:
 	$(BIN)/pytest -m "slow and not gpu and not browser" --timeout=1800
 
+# Needs torch, numpy and pytest only, on a machine where nothing may be installed: make gpu-check BIN=/usr/bin
 gpu-check:
-	$(BIN)/pytest -m gpu
+	$(BIN)/python -m transformer_cli.benchmark.gpu_check
 
 browser-check:
 	$(BIN)/pytest -m browser --timeout=900

@@ -1,40 +1,8 @@
 """Does it learn: sequences that were never seen are copied and reversed, by both norm placements."""
 
-import numpy as np
 import pytest
-import torch
+from copy_task import exact_matches, task
 from training_rig import look, runtime, small_config, small_trainer
-
-from transformer_cli.data.batching import TokenizedPairs, collate
-from transformer_cli.data.tokenizer import BOS, EOS
-
-SYMBOLS, LONGEST = 20, 10
-
-
-def sequences(count: int, seed: int) -> list[np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return [rng.integers(4, 4 + SYMBOLS, rng.integers(3, LONGEST + 1)) for _ in range(count)]
-
-
-def task(name: str, count: int, seed: int) -> TokenizedPairs:
-    sources = sequences(count, seed)
-    targets = [ids[::-1] for ids in sources] if name == "reverse" else sources
-    return TokenizedPairs(*([np.append(ids, EOS).astype(np.int32) for ids in side] for side in (sources, targets)))
-
-
-@torch.no_grad()
-def exact_matches(model: torch.nn.Module, pairs: TokenizedPairs) -> float:
-    """Decode greedily, without a cache: what the model itself knows."""
-    batch = collate(pairs, range(len(pairs)))
-    model.eval()
-    memory = model.encode(batch.src)
-    tokens = torch.full((len(pairs), 1), BOS)
-    for _ in range(LONGEST + 2):
-        hidden = model.decode(tokens, memory, batch.src)
-        tokens = torch.cat([tokens, model.project(hidden[:, -1]).argmax(-1, keepdim=True)], dim=1)
-    outputs = tokens[:, 1:].numpy()
-    right = [list(row[: len(tgt)]) == list(tgt) for row, tgt in zip(outputs, pairs.tgt, strict=True)]
-    return sum(right) / len(right)
 
 
 @pytest.mark.slow

@@ -69,9 +69,10 @@ def test_order() -> None:
     report = order.demonstrate(Wish())
     (table,) = report.tables
     differences = dict(zip(*list(columns(table).values())[:2], strict=True))
+    assert drawn(report) == len(differences)
     assert differences.pop("none") < 1e-12
+    assert differences.pop("alibi") < 1e-12  # distances without direction, and one text is the other in a mirror
     assert min(differences.values()) > 0.1
-    assert drawn(report) == len(differences) + 1
 
 
 def test_norm() -> None:

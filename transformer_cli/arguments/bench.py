@@ -23,7 +23,11 @@ SeqLen = Annotated[
 ]
 Kernels = Annotated[
     str | None,
-    typer.Option("--kernels", help="naive, sdpa, flash, efficient, cudnn, math, with commas, or all. (naive,sdpa)"),
+    typer.Option(
+        "--kernels",
+        help="naive, sdpa, flash, efficient, cudnn, math, window, dilated, bigbird, blocks, linformer, with commas, "
+        "or all. (naive,sdpa)",
+    ),
 ]
 Padding = Annotated[float, typer.Option("--padding", min=0, max=0.99, help="Share of hidden keys at the end.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw time and memory against length: FILE.png or .svg.")]
@@ -37,12 +41,25 @@ Dtype = Annotated[
 ]
 Causal = Annotated[bool, typer.Option("--causal", help="Hide later positions, as in the decoder.")]
 WeightDropout = Annotated[float, typer.Option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")]
+Window = Annotated[
+    int, typer.Option("--window", min=1, help="window, dilated, bigbird: keys on each side; blocks: tokens of a block.")
+]
+Rank = Annotated[int, typer.Option("--rank", min=1, help="linformer: mixtures of keys.")]
 Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")]
 MeasureTraining = Annotated[
     bool, typer.Option("--train", help="Measure the training step instead, beside one made of torch's layers.")
 ]
+MeasureStepMemory = Annotated[
+    bool,
+    typer.Option("--step-memory", help="Measure the peak memory of a whole training step instead, naive and flash."),
+]
 MeasuredRecipe = Annotated[
-    str | None, typer.Option("--config", "-c", help="--train: recipe. (default: the phrasebook, a 4+4-layer model)")
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        help="Recipe of --train (default: the phrasebook, a 4+4-layer model) or --step-memory (width 512, 6+6 layers).",
+    ),
 ]
 Steps = Annotated[int, typer.Option("--steps", min=1, help="--train: steps in a measurement.")]
 
@@ -55,11 +72,16 @@ OtherEngine = Annotated[
 Src = Annotated[Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set)")]
 Ref = Annotated[Path | None, typer.Option("--ref", help="--decode: their references.")]
 
-_OF_ATTENTION = {
-    *("seq_len", "kernels", "flash", "heads", "head_dim", "batch", "dtype", "causal", "padding", "dropout", "plot")
+#: What belongs to each measurement; ``device``, ``repeats`` and how to print are for nearly all.
+_OPTIONS = {
+    "": {
+        *("seq_len", "kernels", "flash", "heads", "head_dim", "batch", "dtype", "causal", "padding", "dropout", "plot"),
+        *("window", "rank", "device", "repeats"),
+    },
+    "--train": {"train", "config", "overrides", "steps", "device", "repeats"},
+    "--step-memory": {"step_memory", "config", "overrides", "seq_len", "kernels", "batch", "device"},
+    "--decode": {"decode", "run", "engine", "src", "ref", "repeats"},
 }
-_OF_TRAINING = {"config", "overrides", "steps"}
-_OF_DECODING = {"run", "engine", "src", "ref"}
 
 
 def bench(
@@ -74,12 +96,15 @@ def bench(
     causal: Causal = False,
     padding: Padding = 0.0,
     dropout: WeightDropout = 0.0,
+    window: Window = 256,
+    rank: Rank = 64,
     plot: Plot = None,
     repeats: Repeats = 10,
     train: MeasureTraining = False,
     config: MeasuredRecipe = None,
     overrides: Overrides = None,
     steps: Steps = 10,
+    step_memory: MeasureStepMemory = False,
     decode: MeasureDecoding = False,
     run: Run = None,
     engine: OtherEngine = None,
@@ -90,25 +115,19 @@ def bench(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Measure attention (time, memory and error of the kernels), the training step (--train) or decoding (--decode)."""
+    """Measure attention kernels, or the training step (--train, --step-memory), or decoding (--decode)."""
     note = note_on_stderr(quiet or as_json)
+    _refuse_others(context, "--decode" if decode else "--step-memory" if step_memory else "--train" if train else "")
     if decode:
-        _refuse_given(context, _OF_ATTENTION | _OF_TRAINING | {"train", "device"}, "with --decode")
         _bench_decoding(chosen_run(run, note), engine, (src, ref), repeats, note, as_json)
-        return
-    _refuse_given(context, _OF_DECODING, "without --decode")
-    if train:
-        _refuse_given(context, _OF_ATTENTION, "with --train")
-        from transformer_cli.commands import bench_training
-
-        request = bench_training.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
-        bench_training.print_report(bench_training.run_training_bench(request, note), as_json)
-        return
-    _refuse_given(context, _OF_TRAINING, "without --train")
-    shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, "causal": causal, "padding": padding}
-    _bench_attention(
-        seq_len, kernels, flash, plot, note, as_json, **shape, dropout=dropout, device=device, repeats=repeats
-    )
+    elif step_memory:
+        _bench_step_memory(seq_len, kernels, config, overrides, batch, device, note, as_json)
+    elif train:
+        _bench_training(config, overrides, steps, repeats, device, note, as_json)
+    else:
+        masks = {"causal": causal, "padding": padding, "dropout": dropout, "window": window, "rank": rank}
+        shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, **masks}
+        _bench_attention(seq_len, kernels, flash, plot, note, as_json, **shape, device=device, repeats=repeats)
 
 
 def _bench_attention(
@@ -134,6 +153,41 @@ def _bench_attention(
         raise typer.Exit(130)
 
 
+def _bench_step_memory(
+    seq_len: list[str] | None,
+    kernels: str | None,
+    config: str | None,
+    overrides: list[str] | None,
+    batch: int,
+    device: str,
+    note: Note,
+    as_json: bool,
+) -> None:
+    from transformer_cli.commands import bench_step_memory as command
+    from transformer_cli.commands.bench import lengths
+
+    found = lengths(seq_len) if seq_len else command.DEFAULT_LENGTHS
+    request = command.StepMemoryRequest(
+        found, command.chosen_kernels(kernels), batch, config, tuple(overrides or ()), device
+    )
+    command.print_report(command.run_step_memory(request, note), as_json)
+
+
+def _bench_training(
+    config: str | None,
+    overrides: list[str] | None,
+    steps: int,
+    repeats: int,
+    device: str,
+    note: Note,
+    as_json: bool,
+) -> None:
+    from transformer_cli.commands import bench_training as command
+
+    request = command.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
+    command.print_report(command.run_training_bench(request, note), as_json)
+
+
 def _bench_decoding(
     run: Path, engine: Engine | None, text: tuple[Path | None, Path | None], repeats: int, note: Note, as_json: bool
 ) -> None:
@@ -143,13 +197,17 @@ def _bench_decoding(
     command.print_report(command.run_decoding_bench(request, note), as_json)
 
 
-def _refuse_given(context: typer.Context, names: set[str], where: str) -> None:
-    """Refuse options that mean nothing here, but only if they were given: their defaults harm nobody.
+def _refuse_others(context: typer.Context, chosen: str) -> None:
+    """Refuse options of other measurements, but only if they were given: their defaults harm nobody.
 
     Raises:
         typer.BadParameter: one was.
     """
+    others = set().union(*_OPTIONS.values()) - _OPTIONS[chosen]
     for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if parameter.name in names and source is not None and source.name != "DEFAULT":
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if name in others and source is not None and source.name != "DEFAULT":
+            owners = " or ".join(owner for owner, names in _OPTIONS.items() if name in names and owner)
+            where = f"with {chosen}" if chosen else f"without {owners}"
             raise typer.BadParameter(f"{parameter.opts[0]} means nothing {where}")

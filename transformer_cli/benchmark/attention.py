@@ -16,12 +16,14 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from transformer_cli.benchmark.sparse import PATTERNS, pattern_named, visible_pairs
 from transformer_cli.errors import UserError
-from transformer_cli.model.kernels import naive_attention, sdpa_attention
+from transformer_cli.model.kernels import Linformer, SparseAttention, naive_attention, sdpa_attention
 
-Kernel = Literal["naive", "sdpa", "flash", "efficient", "cudnn", "math"]
-#: ``sdpa`` is torch's own choice among those after it, which are one of its backends each, or nothing.
-KERNELS: tuple[Kernel, ...] = get_args(Kernel)
+Dense = Literal["naive", "sdpa", "flash", "efficient", "cudnn", "math"]
+Kernel = Dense | Literal["window", "dilated", "bigbird", "blocks", "linformer"]
+#: ``sdpa`` is torch's own choice among its backends flash to math, of which each stands alone, or refuses.
+KERNELS: tuple[Kernel, ...] = (*get_args(Dense), *PATTERNS, "linformer")
 Pass = Literal["forward", "forward+backward"]
 PASSES: tuple[Pass, ...] = ("forward", "forward+backward")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -51,12 +53,14 @@ class Shape:
     padding: float = 0.0  # share of hidden keys at the end of each sequence
     device: str = "cpu"
     threads: int = 1
+    window: int = 256  # of the sparse kernels: keys on each side, or of a block
+    rank: int = 64  # of linformer
 
     def __post_init__(self) -> None:
         _check(self.dtype in DTYPES, "dtype", self.dtype, " or ".join(DTYPES))
         _check(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         _check(0 <= self.padding < 1, "padding", self.padding, "at least 0 and below 1")
-        for name in ("heads", "head_dim", "batch"):
+        for name in ("heads", "head_dim", "batch", "window", "rank"):
             _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
 
 
@@ -107,9 +111,19 @@ def useful_flops(case: Case) -> int:
     shape, seq_len = case.shape, case.seq_len
     hidden = padding(replace(shape, device="cpu", batch=1), seq_len)
     real = seq_len if hidden is None else int(hidden.sum())
-    pairs = sum(range(real + 1)) + (seq_len - real) * real if shape.causal else seq_len * real
     products = 2 if case.direction == "forward" else 6
-    return products * 2 * shape.batch * shape.heads * pairs * shape.head_dim
+    return products * 2 * shape.batch * _pairs(case, real) * shape.head_dim
+
+
+def _pairs(case: Case, real: int) -> int:
+    """Count the pairs of a query and a key that meet, of all heads; of linformer also those that its mixing takes."""
+    shape, seq_len = case.shape, case.seq_len
+    pattern = pattern_named(case.kernel, shape.window)
+    if pattern is not None:
+        return visible_pairs(pattern, seq_len, real, causal=shape.causal, heads=shape.heads)
+    if case.kernel == "linformer":  # E K and F V are as large as the two products that follow
+        return shape.heads * 2 * seq_len * shape.rank
+    return shape.heads * (sum(range(real + 1)) + (seq_len - real) * real if shape.causal else seq_len * real)
 
 
 def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
@@ -117,7 +131,8 @@ def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
 
     The forward pass runs without a graph, as in translation. Run it inside ``backend(case.kernel)``.
     """
-    attention = naive_attention if case.kernel == "naive" else sdpa_attention
+    attention = _implementation(case, inputs)
+    learned = tuple(attention.parameters()) if isinstance(attention, Linformer) else ()
     leaves = (inputs.query, inputs.key, inputs.value)
     causal, dropout = case.shape.causal, case.shape.dropout
 
@@ -127,9 +142,21 @@ def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
 
     def forward_backward() -> tuple[Tensor, ...]:
         out = attention(*leaves, inputs.mask, causal=causal, dropout=dropout)[0]
-        return (out.detach(), *torch.autograd.grad(out, leaves, inputs.grad_out))
+        return (out.detach(), *torch.autograd.grad(out, (*leaves, *learned), inputs.grad_out))
 
     return forward if case.direction == "forward" else forward_backward
+
+
+def _implementation(case: Case, inputs: Inputs) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    pattern = pattern_named(case.kernel, case.shape.window)
+    if pattern is not None:
+        return SparseAttention(pattern)
+    if case.kernel == "linformer":
+        if case.shape.causal:
+            raise Unsupported("each of its keys is a mixture of all positions: it would see the future")
+        torch.manual_seed(case.seq_len)
+        return Linformer(case.shape.rank, case.seq_len).to(inputs.query)
+    return naive_attention if case.kernel == "naive" else sdpa_attention
 
 
 def backend(kernel: Kernel) -> AbstractContextManager[object]:
@@ -178,7 +205,8 @@ def _reason(error: Exception, remarks: list[str]) -> str | None:
         return text.splitlines()[0]
     if "No available kernel" in text or "No viable backend" in text:
         told = [remark.partition(" (Triggered")[0].strip() for remark in remarks]
-        return " ".join(dict.fromkeys(part for part in told if not part.endswith("because:"))) or text.splitlines()[0]
+        own = " ".join(dict.fromkeys(part for part in told if not part.endswith("because:")))
+        return own or "torch has no such kernel for this device"
     return None
 
 

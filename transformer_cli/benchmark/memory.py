@@ -95,26 +95,27 @@ def _serve() -> None:
 
 def _in_this_process(case: Case) -> int:
     torch.set_num_threads(case.shape.threads)
-    _set_up_system()
-    _stay_within_memory()
+    set_up_system()
+    stay_within_memory()
     with backend(case.kernel):
         prepare(case, make_inputs(case.shape, 16))()
         run = prepare(case, make_inputs(case.shape, case.seq_len))
-        before = _forget_peak()
+        before = forget_peak()
         run()
-    return max(0, _peak() - before)
+    return max(0, peak() - before)
 
 
-def _forget_peak() -> int:
+def forget_peak() -> int:
     """Forget the peak so far; return the resident bytes from which growth counts."""
     try:
         _RESET.write_text("5")
     except OSError:
-        return _peak()
+        return peak()
     return _status("VmRSS")
 
 
-def _peak() -> int:
+def peak() -> int:
+    """Return the most resident bytes since ``forget_peak``."""
     if _RESET.exists():
         return _status("VmHWM")
     import resource  # not on every system
@@ -127,7 +128,7 @@ def _status(key: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def _set_up_system() -> None:
+def set_up_system() -> None:
     """Return freed blocks to the system, and end with the process that asks.
 
     glibc keeps freed blocks below a threshold that grows with use, unless it is set.
@@ -139,7 +140,7 @@ def _set_up_system() -> None:
             library.mallopt(_M_MMAP_THRESHOLD, 64 * 1024)
 
 
-def _stay_within_memory() -> None:
+def stay_within_memory() -> None:
     """Let an allocation beyond the free memory fail in torch, before the system starts to kill processes."""
     if sys.platform != "linux":
         return

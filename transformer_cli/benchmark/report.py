@@ -26,9 +26,13 @@ from transformer_cli.benchmark.attention import (
     prepare,
     useful_flops,
 )
+from transformer_cli.benchmark.sparse import PATTERNS, pattern_named
 from transformer_cli.benchmark.timing import Timing, time_call
 from transformer_cli.errors import UserError
 from transformer_cli.wording import counted
+
+#: Output and gradients in float64, or why there are none to compare with.
+Truth = tuple[Tensor, ...] | str
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Row:
     backend: str | None = None  # what computed it: for sdpa torch's own choice
     flops_per_second: float | None = None  # of the products that the case asks for, ``useful_flops``
     share_of_peak: float | None = None  # of the best square product in this dtype
+    no_error: str | None = None  # why there is no max_error although the kernel ran
 
     def document(self) -> dict[str, object]:
         """Return the row as JSON has it."""
@@ -110,11 +115,12 @@ def measure(
         note(f"measuring the memory of {counted(len(cases), 'case')}, length {seq_len}")
         peaks = dict(zip(cases, memory.peak_bytes(cases), strict=True))
         possible = any(isinstance(found, int) for found in peaks.values())
-        inputs, truth = _inputs_and_truth(shape, seq_len) if possible else (None, None)
+        inputs = _inputs(shape, seq_len) if possible else None
+        truths: dict[str, Truth] = {}
         naive: dict[str, float | None] = {}  # seconds by pass
         for case in cases:
             note(f"timing {case.kernel}, {case.direction}, length {seq_len}")
-            row = _row(case, peaks[case], inputs, truth, repeats)
+            row = _row(case, peaks[case], inputs, truths, repeats)
             if case.kernel == "naive":
                 naive[case.direction] = row.seconds
             yield _compared(row, case, naive.get(case.direction), peak)
@@ -164,36 +170,50 @@ def describe(shape: Shape, seq_lens: Sequence[int], repeats: int) -> dict[str, o
     }
 
 
-def _inputs_and_truth(shape: Shape, seq_len: int) -> tuple[Inputs | None, tuple[Tensor, ...] | None]:
+def _inputs(shape: Shape, seq_len: int) -> Inputs | None:
     try:
-        inputs = attempt(lambda: make_inputs(shape, seq_len))
+        return attempt(lambda: make_inputs(shape, seq_len))
     except Unsupported:
-        return None, None
-    try:  # with dropout every kernel draws its own mask: there is nothing to compare with
-        return inputs, attempt(lambda: accuracy.reference(inputs, causal=shape.causal)) if not shape.dropout else None
-    except Unsupported:
-        return inputs, None
+        return None
 
 
-def _row(case: Case, peak: int | str, inputs: Inputs | None, truth: tuple[Tensor, ...] | None, repeats: int) -> Row:
+def _truth(case: Case, inputs: Inputs) -> Truth:
+    """Return what a kernel must compute, or the reason why there is nothing to compare with."""
+    if case.shape.dropout:
+        return "with dropout every kernel draws its own mask"
+    if case.kernel == "linformer":
+        return "it computes other numbers by design: mixtures of the keys, learned"
+    pattern = pattern_named(case.kernel, case.shape.window)
+    try:
+        return attempt(lambda: accuracy.reference(inputs, causal=case.shape.causal, pattern=pattern))
+    except Unsupported as reason:
+        return str(reason)
+
+
+def _row(case: Case, peak: int | str, inputs: Inputs | None, truths: dict[str, Truth], repeats: int) -> Row:
+    """Measure a case; ``truths`` keeps what it is compared with, by the name of the pattern."""
     row = Row(case.kernel, case.seq_len, case.direction)
     if inputs is None or isinstance(peak, str):  # what does not fit is not tried in this process
         return replace(row, unsupported=peak if isinstance(peak, str) else "out of memory for the inputs alone")
+    same = case.kernel if case.kernel in (*PATTERNS, "linformer") else "dense"
+    if same not in truths:
+        truths[same] = _truth(case, inputs)
     try:
-        timing, error = attempt(lambda: _run_here(case, inputs, truth, repeats))
+        timing, error = attempt(lambda: _run_here(case, inputs, truths[same], repeats))
     except Unsupported as reason:
         return replace(row, unsupported=str(reason))
     finally:
         if inputs.query.is_cuda:
             torch.cuda.empty_cache()
-    return replace(row, backend=chosen_backend(case, inputs), peak_bytes=peak, max_error=error, **asdict(timing))
+    truth = truths[same]
+    why = truth if isinstance(truth, str) else "it is not finite" if error is None else None
+    row = replace(row, backend=chosen_backend(case, inputs), peak_bytes=peak, max_error=error, no_error=why)
+    return replace(row, **asdict(timing))
 
 
-def _run_here(
-    case: Case, inputs: Inputs, truth: tuple[Tensor, ...] | None, repeats: int
-) -> tuple[Timing, float | None]:
+def _run_here(case: Case, inputs: Inputs, truth: Truth, repeats: int) -> tuple[Timing, float | None]:
     run = prepare(case, inputs)
     with backend(case.kernel):
-        error = None if truth is None else accuracy.max_error(run(), truth)
+        error = None if isinstance(truth, str) else accuracy.max_error(run(), truth)
         timing = time_call(run, repeats=repeats, threads=case.shape.threads)
     return timing, error if error is not None and math.isfinite(error) else None

@@ -12,6 +12,7 @@ from rich.table import Table
 from transformer_cli.benchmark.attention import DTYPES, KERNELS, Kernel, Shape
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.report import BenchReport, Row, describe, growth, measure
+from transformer_cli.benchmark.sparse import meaning
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
@@ -35,6 +36,8 @@ class BenchRequest:
     causal: bool = False
     padding: float = 0.0
     dropout: float = 0.0
+    window: int = 256
+    rank: int = 64
     device: str = "auto"
     repeats: int = 10  # measurements at least; each is a block of calls where a call is short
 
@@ -90,7 +93,7 @@ def run_bench(request: BenchRequest, note: Callable[[str], None] = lambda _: Non
         raise UserError(f"unknown dtype {name!r}", expected=", ".join(DTYPES))
     sizes = (request.heads, request.head_dim, request.batch)
     masks = (request.causal, request.dropout, request.padding)
-    shape = Shape(*sizes, name, *masks, str(runtime.device), runtime.threads)
+    shape = Shape(*sizes, name, *masks, str(runtime.device), runtime.threads, request.window, request.rank)
     note("timing square products")
     peak = max(product_rates(runtime.device, runtime.threads, _PEAK_SIZES, DTYPES[name], repeats=3).values())
     settings = {**describe(shape, request.seq_lens, request.repeats), "product_flops_per_second": peak}
@@ -179,12 +182,25 @@ def _legend(report: BenchReport) -> Iterator[str]:
     yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash and others: that kernel or nothing"
     yield f"MiB      peak beyond the inputs ({what['peak_bytes']})"
     yield f"error    {what['max_error']}"
+    yield from _meanings(report)
     for part in report.growth:
         grown = "" if part.memory is None else f", memory as n^{part.memory:.2f}"
         yield f"growth   {part.kernel}, {_PASS[part.direction]}: time as n^{part.time:.2f}{grown}"
     if report.interrupted:
         yield "interrupted: the rows above are those that were finished"
     yield from _refusals(report.rows)
+
+
+def _meanings(report: BenchReport) -> Iterator[str]:
+    """Say what the kernels look at that do not look at all keys, and why some have no error."""
+    ran = [row for row in report.rows if row.seconds is not None]
+    for kernel in dict.fromkeys(row.kernel for row in ran):
+        what = meaning(kernel, int(str(report.settings["window"])), int(str(report.settings["rank"])))
+        if what is not None:
+            yield f"{kernel:<9}{' ' if len(kernel) > 8 else ''}{what}"
+    for reason in dict.fromkeys(row.no_error for row in ran if row.no_error):
+        kernels = ", ".join(dict.fromkeys(row.kernel for row in ran if row.no_error == reason))
+        yield f"no error {kernels}: {reason}"
 
 
 def _refusals(rows: Sequence[Row]) -> Iterator[str]:

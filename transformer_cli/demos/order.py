@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.data.tokenizer import EOS
@@ -22,16 +22,17 @@ _WORDS = "我打你"
 _OTHER = "你打我"
 _MEANING = {"我": "I", "打": "hit", "你": "you"}  # in the picture, for those without the letters or their font
 _MODEL = {"encoder_layers": 2, "d_model": 64, "n_heads": 4, "d_ff": 128}
-_NONE = "none"
+_NONE, _ALIBI = "none", "alibi"
 
 
 def demonstrate(wish: Wish) -> DemoReport:
     """Encode both sentences with a fresh model for each kind of positions, and compare the vectors of each word."""
-    kinds = [_NONE, *(kind for kind in get_args(ModelConfig.model_fields["positions"].annotation) if kind != _NONE)]
+    known = get_args(ModelConfig.model_fields["positions"].annotation)
+    kinds = [_NONE, _ALIBI, *(kind for kind in known if kind not in (_NONE, _ALIBI))]
     encoded = {kind: _encoded(kind, wish.seed) for kind in kinds}
     rows = [(kind, _difference(*pair), _mean_difference(*pair)) for kind, pair in encoded.items()]
     columns = ("positions", "largest difference of a word", "difference of the mean")
-    none, least = rows[0][1], min(row[1] for row in rows[1:])
+    none, alibi, *others = (row[1] for row in rows)
     return DemoReport(
         "order",
         f"Without positions {_WORDS} and {_OTHER} are the same to the encoder, up to the order of the rows.",
@@ -39,7 +40,8 @@ def demonstrate(wish: Wish) -> DemoReport:
         [Table("Encoder outputs of both sentences, in units of their usual size", columns, rows)],
         [
             f"without positions no word differs by more than {none:.1g}, which is rounding",
-            f"with positions each kind tells them apart, by {least:.2g} at least",
+            f"alibi knows distances without their direction, and {_OTHER} is {_WORDS} in a mirror: {alibi:.1g}",
+            f"all other positions tell them apart, by {min(others):.2g} at least",
         ],
         partial(_draw, encoded),
         size=(3.2 * len(kinds), 3.6),
@@ -58,17 +60,7 @@ def _encoded(kind: str, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def _fresh_model(kind: str, seed: int) -> Transformer:
-    """Return a model with such positions; where the configuration knows no ``none``, they are taken out."""
-    known = kind in get_args(ModelConfig.model_fields["positions"].annotation)
-    model = small_model(seed, **_MODEL, **({"positions": kind} if known else {})).eval()
-    if not known:
-        model.src_embedding.positions = _NoPositions()  # type: ignore[assignment]
-    return model
-
-
-class _NoPositions(nn.Module):
-    def forward(self, x: Tensor, at: object = None) -> Tensor:
-        return x
+    return small_model(seed, **_MODEL, positions=kind).eval()
 
 
 def _difference(ours: Tensor, theirs: Tensor) -> float:

@@ -79,7 +79,7 @@ class Encoder(nn.Module):
         self.norm = _final_norm(config)
         self.recompute = False  # train.checkpointing: layer
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Return the memory ``[B, S, D]`` of embedded tokens x ``[B, S, D]``."""
         for layer in self.layers:
             x = (recomputing(layer) if self.recompute else layer)(x, mask)
@@ -97,7 +97,7 @@ class Decoder(nn.Module):
         self.norm = _final_norm(config)
         self.recompute = False  # train.checkpointing: layer
 
-    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
         """Return the hidden states ``[B, T, D]`` of embedded tokens x ``[B, T, D]``."""
         for layer in self.layers:
             x = (recomputing(layer) if self.recompute else layer)(x, memory, memory_mask)

@@ -71,7 +71,7 @@ class Pattern:
         if self.window is not None:
             seen = seen | (self.in_band(i, j) & ((i - j) % self.dilation == 0))
         if self.chooses_blocks:
-            n_blocks = int(queries.max()) // self.block + 1
+            n_blocks = int(torch.maximum(queries.max(), keys.max())) // self.block + 1
             table = self.chosen_blocks(n_blocks, causal=causal, n_heads=n_heads).to(queries.device)
             chosen = table.transpose(0, 1)[queries // self.block].transpose(-3, -2)  # [..., H, T, R]
             for of_one in chosen.unbind(-1):

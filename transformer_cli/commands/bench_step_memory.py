@@ -1,0 +1,150 @@
+"""``tfm bench --step-memory``: how much memory a training step takes with each attention kernel.
+
+Here a recipe becomes a model, and peaks become a table; they are measured in ``benchmark/step_memory.py``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from transformer_cli.benchmark.step_memory import BASE, VOCABULARY, StepCase, StepPeak, compared, measure_step
+from transformer_cli.commands.json_text import json_text
+from transformer_cli.config import ModelConfig
+from transformer_cli.errors import UserError
+from transformer_cli.recipe import load_recipe
+from transformer_cli.runtime import Runtime
+
+DEFAULT_LENGTHS = (2048,)
+KERNELS = ("naive", "sdpa", "flash")
+#: Values that a recipe may not bring along: both sides do the same work, and flash knows no dropout on weights.
+_OTHERS = {"attention", "sparse", "linformer_rank"}
+
+
+@dataclass(frozen=True)
+class StepMemoryRequest:
+    """What the command line asked for."""
+
+    seq_lens: Sequence[int] = DEFAULT_LENGTHS
+    kernels: Sequence[str] = ("naive", "flash")
+    batch: int = 1
+    config: str | None = None
+    overrides: tuple[str, ...] = ()
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class StepMemoryReport:
+    """What was measured, where and how."""
+
+    device: str
+    torch: str
+    settings: dict[str, Any]
+    rows: list[StepPeak]
+
+
+def chosen_kernels(named: str | None) -> list[str]:
+    """Return the kernels to measure, naive first: the others are compared with it.
+
+    Raises:
+        UserError: a name is unknown, or its kernel cannot be at all three places of the model.
+    """
+    wanted = [name.strip() for name in (named or "naive,flash").split(",")] if named != "all" else list(KERNELS)
+    if unknown := [name for name in wanted if name not in KERNELS]:
+        raise UserError(
+            f"no kernel for a whole model: {unknown[0]!r}", expected=f"all, or some of {', '.join(KERNELS)}"
+        )
+    return [kernel for kernel in KERNELS if kernel in wanted]
+
+
+def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> StepMemoryReport:
+    """Measure each kernel at each length, in a process of its own.
+
+    Args:
+        request: which kernels, lengths and model.
+        note: told what is being measured, a line each.
+
+    Raises:
+        UserError: the recipe cannot be used, or the device does not exist.
+    """
+    runtime = Runtime.resolve(request.device)
+    model, vocab_size = _model(request)
+    on_gpu = runtime.device.type == "cuda"
+    rows = []
+    for seq_len in request.seq_lens:
+        for kernel in request.kernels:
+            note(f"a training step with {kernel}, length {seq_len}")
+            sizes = (seq_len, request.batch, vocab_size)
+            rows.append(measure_step(StepCase(kernel, *sizes, str(runtime.device), on_gpu, runtime.threads), model))
+    counted_by = "torch's CUDA allocator" if on_gpu else "resident in a process of its own, torch not counted"
+    settings = {
+        "model": model,
+        "vocab_size": vocab_size,
+        "batch": request.batch,
+        "dtype": "bfloat16 products" if on_gpu else "float32",
+        "threads": runtime.threads,
+        "peak_bytes": f"weights, Adam's moments, gradients and activations ({counted_by})",
+        "held_bytes": "weights and Adam's moments, which stay from step to step",
+        "ratio_to_naive": "peak_bytes of naive divided by those of the row: 3 is a third of the memory",
+    }
+    return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows))
+
+
+def print_report(report: StepMemoryReport, wants_json: bool) -> None:
+    """Print the report on stdout, for a reader or as one JSON document."""
+    if wants_json:
+        print(json_text(asdict(report), indent=1))
+    else:
+        render(report, Console())
+
+
+def render(report: StepMemoryReport, console: Console) -> None:
+    """Print the table with all that its figures must be read with."""
+    what, model = report.settings, report.settings["model"]
+    layers = f"{model['encoder_layers']}+{model['decoder_layers']} layers of width {model['d_model']}"
+    lines = [
+        f"{report.device}, torch {report.torch}",
+        f"training step: {layers}, vocabulary {what['vocab_size']:,}, batch {what['batch']}, {what['dtype']}\n",
+    ]
+    legend = [
+        "",
+        f"peak     MiB of {what['peak_bytes']}",
+        f"held     MiB of {what['held_bytes']}",
+        "naive /  peak of naive / peak of this kernel at the same length: 3 is a third of the memory",
+        *(
+            f"cannot run: {row.kernel}, length {row.seq_len}: {row.unsupported}"
+            for row in report.rows
+            if row.unsupported
+        ),
+    ]
+    for part in (*lines, _table(report.rows), *legend):
+        console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+
+
+def _table(rows: Sequence[StepPeak]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("length", "kernel", "peak", "held", "naive /"):
+        table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
+    for row in rows:
+        figures = ["cannot run"]
+        if row.peak_bytes is not None and row.held_bytes is not None:
+            ratio = "-" if row.ratio_to_naive is None else f"{row.ratio_to_naive:.2f}"
+            figures = [f"{row.peak_bytes / 2**20:,.0f}", f"{row.held_bytes / 2**20:,.0f}", ratio]
+        table.add_row(str(row.seq_len), row.kernel, *figures)
+    return table
+
+
+def _model(request: StepMemoryRequest) -> tuple[dict[str, Any], int]:
+    """Return the values of the model and its vocabulary: of the recipe, or of the base model with changes."""
+    if request.config is None:
+        known = ModelConfig.model_fields
+        start = [f"model.{name}={'null' if value is None else value}" for name, value in BASE.items() if name in known]
+        config = load_recipe("base.yaml", [*start, f"tokenizer.vocab_size={VOCABULARY}", *request.overrides])
+    else:
+        config = load_recipe(request.config, list(request.overrides))
+    values = config.model.model_dump()
+    return {name: value for name, value in values.items() if name not in _OTHERS}, config.tokenizer.vocab_size
