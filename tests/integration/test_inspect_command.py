@@ -1,5 +1,6 @@
 """``tfm inspect`` and ``tfm check``: maps of a sentence, heads over the dev set, the list of a run."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,15 @@ def test_a_given_target_takes_the_place_of_the_translation(tfm: Tfm, run: Path) 
     found = tfm("inspect", "--run", run, TEXT, "--target", "vier hunde", "--json").json
     assert found["translation"] == "vier hunde"
     assert "".join(found["tgt_pieces"]).replace("\u2581", " ").strip() == "vier hunde</s>"
+
+
+def test_a_run_that_translates_with_a_shortlist(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "listed"
+    shutil.copytree(run, listed)
+    assert tfm("shortlist", "--run", listed).code == 0
+    config = (listed / "config.yaml").read_text(encoding="utf-8")
+    (listed / "config.yaml").write_text(config.replace("shortlist: false", "shortlist: true"), encoding="utf-8")
+    assert tfm("inspect", "--run", listed, TEXT).lines[0] == tfm("translate", "--run", listed, TEXT).lines[0]
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

@@ -21,6 +21,7 @@ from transformer_cli.data.batching import Batch, TokenizedPairs, collate, tokeni
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.tokenizer import BOS, EOS, Tokenizer
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UserError
 from transformer_cli.inspection.heads import Head, HeadStatistics
@@ -51,9 +52,16 @@ class Inspector:
     """A trained model, open for inspection."""
 
     def __init__(
-        self, model: Transformer, tokenizer: Tokenizer, config: Config, runtime: Runtime, to: str | None = None
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        config: Config,
+        runtime: Runtime,
+        to: str | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Wrap a model on the runtime's device; ``to`` is one of its target languages."""
+        self._shortlist = shortlist
         self.model, self.config = model, config
         self._tokenizer, self._runtime, self._to = tokenizer, runtime, to
         self._before = [tokenizer.tag(config.data.target(to))] if config.data.more_targets else []
@@ -67,7 +75,8 @@ class Inspector:
             UserError: there is no such device or language.
         """
         runtime = Runtime.resolve(device)
-        return cls(*load_model(run, runtime.device), runtime, to)
+        model, tokenizer, config = load_model(run, runtime.device)
+        return cls(model, tokenizer, config, runtime, to, Shortlist.of_run(run) if config.decode.shortlist else None)
 
     def look(self, source: str, target: str | None = None) -> SentenceMaps:
         """Return the maps of a sentence and its translation, or of a target that is given instead.
@@ -125,7 +134,8 @@ class Inspector:
                     statistics.add(place, number, layer[row, :, :queries, :keys].float().cpu(), separators)
 
     def _translated(self, source: str) -> tuple[str, list[int]]:
-        translator = Translator.of_model(self.model, self._tokenizer, self.config, self._runtime, self._to)
+        wrapped = self.model, self._tokenizer, self.config, self._runtime, self._to
+        translator = Translator.of_model(*wrapped, shortlist=self._shortlist)
         (found,) = translator.translate_window([source], DecodeSettings.from_config(self.config.decode))
         if found.pieces > 1:
             raise UserError("the text is longer than one translation", hint="inspect one sentence at a time")
