@@ -17,6 +17,7 @@ from transformer_cli.benchmark.decoding import Measured, identical, ratio
 from transformer_cli.commands import bench_decoding, bench_decoding_sides
 from transformer_cli.commands.bench_decoding_sides import Tuning, best_tuning, first_tuning
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import RunError, TfmError
 
@@ -82,6 +83,29 @@ def test_beside_ctranslate2(run: Path, tmp_path: Path, tfm: Tfm, monkeypatch: py
             assert side["latency_ms_p95"] >= side["latency_ms_p50"] > 0
             assert side["peak_bytes"] > 10**7
         assert found["bleu_signature"].startswith("nrefs:1")
+
+
+def test_a_shortlist_stands_beside_the_whole_vocabulary(
+    run: Path, tmp_path: Path, tfm: Tfm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_decoding, "best_tuning", lambda start, *_: replace(start, sentences=4))
+    copy = shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "in").write_text("one cats sleep.\ntwo dogs fall.\nsix houses wait.\n" * 2, encoding="utf-8")
+    files = ["--src", tmp_path / "in", "--ref", tmp_path / "in"]
+    asked = ("bench", "--decode", "--run", copy, *files, "--shortlist", "--repeats", 1, "--json")
+    missing = tfm(*asked)
+    assert (missing.code, "tfm shortlist --run" in missing.err) == (2, True)
+    assert tfm("shortlist", "--run", copy, "--per-piece", 1, "--frequent", 0).code == 0
+    document: Any = tfm(*asked, "--engine", "ctranslate2").json
+    listed = {"fingerprint": Shortlist.of_run(copy).fingerprint, "per_piece": 1}
+    assert document["settings"]["shortlist"] == listed
+    for found in document["searches"].values():
+        short, bleu = found["shortlist"], [side["bleu"] for side in found["sides"]]
+        assert [side["engine"] for side in found["sides"]] == ["tfm", "ctranslate2", "ctranslate2", "tfm"]
+        assert [side["setting"].endswith("shortlist") for side in found["sides"]] == [False] * 3 + [True]
+        assert short["bleu_lost"] == bleu[0] - bleu[3]
+        assert short["identical_to_whole_vocabulary"] < 1
+        assert short["ratio_to_ctranslate2_fp32"] > 0 < short["ratio_to_whole_vocabulary"]
 
 
 def test_two_workers_say_what_one_process_says(run: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run
+from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run, Shortlist
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.run_choice import chosen_run
 
@@ -80,7 +80,7 @@ _OPTIONS = {
     },
     "--train": {"train", "config", "overrides", "steps", "device", "repeats"},
     "--step-memory": {"step_memory", "config", "overrides", "seq_len", "kernels", "batch", "device"},
-    "--decode": {"decode", "run", "engine", "src", "ref", "repeats"},
+    "--decode": {"decode", "run", "engine", "src", "ref", "shortlist", "repeats"},
 }
 
 
@@ -110,6 +110,7 @@ def bench(
     engine: OtherEngine = None,
     src: Src = None,
     ref: Ref = None,
+    shortlist: Shortlist = None,
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -119,7 +120,7 @@ def bench(
     note = note_on_stderr(quiet or as_json)
     _refuse_others(context, "--decode" if decode else "--step-memory" if step_memory else "--train" if train else "")
     if decode:
-        _bench_decoding(chosen_run(run, note), engine, (src, ref), repeats, note, as_json)
+        _bench_decoding(chosen_run(run, note), engine, (src, ref), shortlist, repeats, note, as_json)
     elif step_memory:
         _bench_step_memory(seq_len, kernels, config, overrides, batch, device, note, as_json)
     elif train:
@@ -189,11 +190,17 @@ def _bench_training(
 
 
 def _bench_decoding(
-    run: Path, engine: Engine | None, text: tuple[Path | None, Path | None], repeats: int, note: Note, as_json: bool
+    run: Path,
+    engine: Engine | None,
+    text: tuple[Path | None, Path | None],
+    shortlist: bool | None,
+    repeats: int,
+    note: Note,
+    as_json: bool,
 ) -> None:
     from transformer_cli.commands import bench_decoding as command
 
-    request = command.DecodingBenchRequest(run, *text, engine is not None, repeats)
+    request = command.DecodingBenchRequest(run, *text, engine is not None, repeats, shortlist)
     command.print_report(command.run_decoding_bench(request, note), as_json)
 
 

@@ -20,6 +20,7 @@ from transformer_cli.commands.json_text import json_text
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.errors import UserError
 from transformer_cli.evaluation import check_counts, score
 from transformer_cli.export.extra import Quantization
@@ -49,26 +50,46 @@ class DecodingBenchRequest:
     ref: Path | None = None
     compare: bool = False  # with CTranslate2
     repeats: int = 5
+    shortlist: bool | None = None  # measure our engine with it too; None: as the recipe says
 
 
 @dataclass(frozen=True)
 class SearchReport:
-    """One way of searching, by all sides; ours is the first."""
+    """One way of searching, by all sides; ours is the first, and with a shortlist the last again."""
 
     sides: list[Measured]
     bleu: list[float]
     signature: str
 
+    has_shortlist: bool = False
+
+    @property
+    def others(self) -> list[Measured]:
+        """The sides of the other engine."""
+        return self.sides[1 : -1 if self.has_shortlist else None]
+
     def document(self) -> dict[str, object]:
         """Return it as JSON has it."""
-        ours, others = self.sides[0], self.sides[1:]
+        ours, others = self.sides[0], self.others
         rows = [side.document() | {"bleu": bleu} for side, bleu in zip(self.sides, self.bleu, strict=True)]
         document: dict[str, object] = {"sentences_per_second": rows[0]["sentences_per_second"]}
         if others:
             document["ratio_to_ctranslate2_fp32"] = ratio(ours, others[0])
             document["ratio_to_ctranslate2_best"] = min(ratio(ours, other) for other in others)
             document["identical"] = identical(ours, others[0])
+        if self.has_shortlist:
+            document["shortlist"] = self._of_shortlist()
         return document | {"bleu_signature": self.signature, "sides": rows}
+
+    def _of_shortlist(self) -> dict[str, float]:
+        """Return what our side gains and loses with a shortlist: the same figures as without, and the BLEU lost."""
+        ours, listed = self.sides[0], self.sides[-1]
+        found = {
+            "ratio_to_whole_vocabulary": ratio(listed, ours),
+            "bleu_lost": self.bleu[0] - self.bleu[-1],
+            "identical_to_whole_vocabulary": identical(listed, ours),
+        }
+        return found | ({"ratio_to_ctranslate2_fp32": ratio(listed, self.others[0])} if self.others else {})
 
 
 @dataclass(frozen=True)
@@ -95,9 +116,12 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
     config = open_model(request.run).config
     lines, references = _text(request, config, note)
     recipe = DecodeSettings.from_config(config.decode)
+    listed = Shortlist.of_run(request.run) if _wants_shortlist(request, config) else None
     searches = {}
     with tempfile.TemporaryDirectory(prefix="tfm-bench-") as folder:
         starts = [first_tuning(request.run), *_exports(request, config, Path(folder))]
+        if listed is not None:
+            starts.append(first_tuning(request.run, shortlist=True))
         for beam_size in (1, 5):
             settings = recipe.but({"beam_size": beam_size, **_ALIKE})
             tunings = [best_tuning(start, settings, lines[:_TRIED_LINES], note) for start in starts]
@@ -107,7 +131,8 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
                 measure_latency(sides, lines, measured)
             scores = [score(side.translations, [references], tgt_lang=config.data.target(None))[0] for side in measured]
             name = "greedy" if beam_size == 1 else f"beam {beam_size}"
-            searches[name] = SearchReport(measured, [found.value for found in scores], scores[0].signature)
+            bleu = [found.value for found in scores]
+            searches[name] = SearchReport(measured, bleu, scores[0].signature, listed is not None)
     settings_used = {
         "run": str(request.run),
         "weights_sha256": weights_sha256(request.run)[:16],
@@ -115,6 +140,7 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
         "repeats": request.repeats,
         "cores": available_cores(),
         "decode": recipe.but(_ALIKE).describe(),
+        "shortlist": listed and {"fingerprint": listed.fingerprint, "per_piece": listed.of_pieces.shape[1]},
         **_MEANINGS,
     }
     return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches)
@@ -169,6 +195,10 @@ def _text(request: DecodingBenchRequest, config: Config, note: Callable[[str], N
     lines, references = read_file(request.src, note), read_file(request.ref, note)
     check_counts({str(request.src): len(lines), str(request.ref): len(references)})
     return lines, references
+
+
+def _wants_shortlist(request: DecodingBenchRequest, config: Config) -> bool:
+    return config.decode.shortlist if request.shortlist is None else request.shortlist
 
 
 def _exports(request: DecodingBenchRequest, config: Config, folder: Path) -> Sequence[Tuning]:

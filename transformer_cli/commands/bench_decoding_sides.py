@@ -41,6 +41,7 @@ class Tuning:
     sentences: int  # side by side
     compute_type: str | None = None  # of CTranslate2; None: our engine
     mkl: bool = False  # of CTranslate2
+    shortlist: bool = False  # the run's; our engine's alone
 
     @property
     def engine(self) -> str:
@@ -50,7 +51,9 @@ class Tuning:
     def __str__(self) -> str:
         shared = f"{self.n_workers} x {counted(self.threads, 'thread')}"
         common = f"{shared}, {counted(self.sentences, 'sentence')} side by side"
-        return common if self.compute_type is None else f"{self.compute_type}, {common}, CT2_USE_MKL={int(self.mkl)}"
+        if self.compute_type is not None:
+            common = f"{self.compute_type}, {common}, CT2_USE_MKL={int(self.mkl)}"
+        return f"{common}, shortlist" if self.shortlist else common
 
 
 class Side:
@@ -104,9 +107,9 @@ def best_tuning(start: Tuning, settings: DecodeSettings, lines: Sequence[str], n
     return min(tried, key=lambda tuning: tried[tuning])
 
 
-def first_tuning(place: Path, compute_type: str | None = None) -> Tuning:
+def first_tuning(place: Path, compute_type: str | None = None, *, shortlist: bool = False) -> Tuning:
     """Return the tuning from which ``best_tuning`` starts."""
-    return Tuning(place, 1, 1, _SENTENCES[0], compute_type)
+    return Tuning(place, 1, 1, _SENTENCES[0], compute_type, shortlist=shortlist)
 
 
 # What follows runs in the process of a side.
@@ -121,7 +124,7 @@ def _load(tuning: Tuning, settings: DecodeSettings) -> None:
 
 def _ours(tuning: Tuning, settings: DecodeSettings) -> Translate:
     translator = Translator.from_run(tuning.place, "cpu", workers=tuning.n_workers)
-    settings = settings.but({"batch_size": tuning.sentences, "batch_tokens": 10**6})
+    settings = settings.but({"batch_size": tuning.sentences, "batch_tokens": 10**6, "shortlist": tuning.shortlist})
     translator.translate_window(["."] * tuning.n_workers, settings)  # waits for one worker's model; the others load on
     _state["end"] = translator.close
 
