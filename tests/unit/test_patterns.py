@@ -57,6 +57,7 @@ def test_bigbird_draws_whole_blocks_that_the_window_does_not_reach() -> None:
             assert len(set(drawn)) == len(drawn) <= most
             assert all(abs(own - other) > 1 for other in drawn)
             assert not causal or all(other < own for other in drawn)
+            assert all(other <= 2 * own + 2 for other in drawn)  # behind it as many as before, and one more
             assert sum(other < own for other in drawn) == min(2, max(0, own - 1))
         mask = pattern.dense_mask(80, causal=causal)[0, 0]
         for own, row in enumerate(table):
