@@ -78,10 +78,10 @@ def test_letters_that_no_font_has_are_drawn_as_numbers(
     done = tfm("inspect", "--run", run, "你 $x$", "-o", tmp_path / "maps.png")  # 你 is in no run's vocabulary: bytes
     assert done.code == 0
     labels = attention_picture._labels(
-        Inspector.from_run(run).look("a"), "encoder", attention_picture._fonts({"你"})[1]
+        Inspector.from_run(run).look("a"), "encoder", attention_picture.fonts_for({"你"})[1]
     )
     assert labels[0][-1] == "</s>"
-    assert attention_picture._fonts({"你", "a", "$"})[1] == {"你"}
+    assert attention_picture.fonts_for({"你", "a", "$"})[1] == {"你"}
 
 
 def test_heads(tfm: Tfm, run: Path) -> None:

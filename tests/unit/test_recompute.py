@@ -71,8 +71,10 @@ def kept_bytes(what: str, **settings: object) -> int:
 
 def test_less_is_kept() -> None:
     everything, attention, layer = (kept_bytes(what, attention="naive") for what in ("none", "attention", "layer"))
-    scores = 6 * (3 * 2 * 32 * 32) * 4  # of six attentions, in float32
-    assert attention <= everything - 2 * scores
+    scores = (
+        6 * (3 * 2 * 32 * 32) * 4
+    )  # of six attentions, in float32: the weights, and masks of a quarter of their size
+    assert attention <= everything - 1.5 * scores
     assert layer < everything / 5
 
 
