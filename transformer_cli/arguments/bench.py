@@ -99,7 +99,7 @@ def bench(
     window: Window = 256,
     rank: Rank = 64,
     plot: Plot = None,
-    repeats: Repeats = 10,
+    repeats: Repeats = 5,
     train: MeasureTraining = False,
     config: MeasuredRecipe = None,
     overrides: Overrides = None,

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from transformer_cli.benchmark.attention import Unsupported, attempt
 from transformer_cli.benchmark.memory import forget_peak, peak, set_up_system, stay_within_memory
+from transformer_cli.model.recompute import recomputing
 from transformer_cli.model.transformer import Transformer
 
 PLACES = ("encoder", "decoder", "cross")
@@ -38,6 +39,7 @@ BASE: dict[str, Any] = {
     **{"attention_scale": True, "qk_norm": False, "zero_init": False, "tie_embeddings": "all"},
 }
 VOCABULARY = 8_000
+_ROWS = 256  # of logits at a time: `tfm train` does not hold them all either (``training/chunked_head.py``)
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,13 @@ def train_step(model: Transformer, optimizer: torch.optim.Optimizer, tokens: Ten
     src, tgt_in, tgt_out = tokens[:, 1:], tokens[:, :-1], tokens[:, 1:]
     with torch.autocast(tokens.device.type, dtype=torch.bfloat16, enabled=bfloat16):
         memory = model.encoder(model.src_embedding(src), None)
-        hidden = model.decoder(model.tgt_embedding(tgt_in), memory, None)
-        logits = model.project(hidden)  # [B, S, V]
-    loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten())
+        hidden = model.decoder(model.tgt_embedding(tgt_in), memory, None)  # [B, S, D]
+
+        def summed(rows: Tensor, targets: Tensor) -> Tensor:
+            return F.cross_entropy(model.project(rows), targets, reduction="sum")
+
+        parts = zip(torch.split(hidden.flatten(0, 1), _ROWS), torch.split(tgt_out.flatten(), _ROWS), strict=True)
+        loss = torch.stack([recomputing(summed)(*part) for part in parts]).sum() / tgt_out.numel()
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     optimizer.zero_grad()

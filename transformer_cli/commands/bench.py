@@ -39,7 +39,7 @@ class BenchRequest:
     window: int = 256
     rank: int = 64
     device: str = "auto"
-    repeats: int = 10  # measurements at least; each is a block of calls where a call is short
+    repeats: int = 5  # measurements at least; each is a block of calls where a call is short
 
 
 def chosen_kernels(named: str | None, flash: bool) -> list[Kernel]:

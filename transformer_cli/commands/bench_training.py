@@ -72,7 +72,7 @@ class TrainingBenchRequest:
     config: str | None = None
     overrides: tuple[str, ...] = ()
     steps: int = 10  # in a block
-    repeats: int = 10  # blocks of each side
+    repeats: int = 5  # blocks of each side
     device: str = "auto"
 
 
