@@ -33,7 +33,7 @@ class LayerNorm(nn.LayerNorm):
 class RMSNorm(nn.Module):
     """Root mean square normalisation: a gain, no centre and no bias, in float32 as ``LayerNorm``.
 
-    On a CPU torch puts it together from single operations: forward and backward take 3 to 7 times as long as its fused
+    On a CPU torch puts it together from single operations: forward and backward take 5 to 7 times as long as its fused
     LayerNorm (width 128 to 512, measured); by hand it was up to a third faster or a fifth slower, by width.
     """
 
