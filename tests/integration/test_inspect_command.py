@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from command_line import Tfm
 from matplotlib.image import imread
+from toy_language import TINY
 
 from transformer_cli import load
+from transformer_cli.cli import main
 from transformer_cli.inspection.inspector import Inspector
 from transformer_cli.model import attention
 
@@ -20,6 +22,7 @@ def test_the_translation_is_that_of_translate(tfm: Tfm, run: Path) -> None:
     assert done.code == 0
     assert done.lines[0] == tfm("translate", "--run", run, TEXT).lines[0] == load(str(run)).translate([TEXT])[0]
     assert "cross attention, layer" in done.lines[2]
+    assert "from a weight of 0.2 on" in done.lines[3]
     assert done.lines[-1].split()[0] == "</s>"
 
 
@@ -107,7 +110,7 @@ def test_heads(tfm: Tfm, run: Path) -> None:
         (["a", "--head", "99"], "there is no such head"),
         (["a", "-o", "maps.gif"], "a plot is a picture"),
         (["a", "--npz", "/no/such/maps.npz"], "cannot be written"),
-        (["a", "--heads"], "takes no a text"),
+        (["a", "--heads"], "takes no text"),
         (["--heads", "--layer", "1"], "takes no --layer"),
     ],
 )
@@ -125,6 +128,46 @@ def test_check_of_a_sound_run(tfm: Tfm, run: Path) -> None:
     assert names[0] == "masks"
     assert {"learning rate", "warm-up", "norm placement", "variance per layer", "heads"} < set(names)
     assert {"gradient norms", "clipping", "skipped steps"} < set(names)
+
+
+@pytest.fixture(scope="module")
+def mixed(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose encoder attends to mixtures, which have no names."""
+    folder = tmp_path_factory.mktemp("mixed") / "run"
+    kernels = ["-s", "model.attention={encoder: linformer}", "-s", "model.linformer_rank=5"]
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "train",
+                "-c",
+                str(files / "my.yaml"),
+                "--run",
+                str(folder),
+                "-q",
+                *TINY,
+                *kernels,
+                "-s",
+                "train.max_steps=5",
+            ]
+        )
+    return folder
+
+
+def test_mixtures_are_not_looked_at_as_if_they_were_tokens(tfm: Tfm, mixed: Path, tmp_path: Path) -> None:
+    found = tfm("inspect", "--run", mixed, TEXT, "-o", tmp_path / "maps.png", "--json")
+    assert (found.code, set(found.json["weights"])) == (0, {"decoder", "cross"})
+    assert "linformer" in found.err
+    heads = tfm("inspect", "--run", mixed, "--heads", "--json").json["heads"]
+    assert {head["place"] for head in heads} == {"decoder", "cross"}
+    refused = tfm("inspect", "--run", mixed, TEXT, "--place", "encoder")
+    assert (refused.code, "no map of tokens" in refused.err) == (2, True)
+    checked = tfm("check", mixed, "--json")
+    assert checked.code == 0
+    assert {check["name"]: check["sound"] for check in checked.json["checks"]}[
+        "warm-up"
+    ] is False  # longer than the run
+    assert all((check["advice"] is None) == check["sound"] for check in checked.json["checks"])
+    assert tfm("report", mixed, "-o", tmp_path / "report.html", "--lines", 8).code == 0
 
 
 def test_check_of_a_model_that_sees_the_future(tfm: Tfm, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,12 @@ def unsound(checks: Iterable[Check]) -> list[str]:
     ],
 )
 def test_settings(keys: dict[str, object], named: list[str]) -> None:
-    assert unsound(settings_checks(config(**keys), 1000)) == named
+    assert unsound(settings_checks(config(**keys), 10_000)) == named
+
+
+def test_a_warm_up_must_end_before_the_run() -> None:
+    assert unsound(settings_checks(config(train__warmup_steps=200), 190)) == ["warm-up"]
+    assert unsound(settings_checks(config(train__warmup_steps=200), None)) == []
 
 
 def record(step: int, norm: float | None = 0.5, skipped: int = 0) -> dict[str, object]:

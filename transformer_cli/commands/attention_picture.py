@@ -58,14 +58,9 @@ def _inches(tokens: int) -> float:
 
 
 def _labels(maps: SentenceMaps, place: str, missing: Iterable[str]) -> tuple[list[str], list[str]]:
-    queries, keys = {
-        "encoder": (maps.src_pieces, maps.src_pieces),
-        "decoder": (maps.tgt_inputs, maps.tgt_inputs),
-        "cross": (maps.tgt_pieces, maps.src_pieces),
-    }[place]
     names = str.maketrans({character: f"U+{ord(character):04X}" for character in missing})
     # "$" would begin a formula.
-    return tuple([piece.translate(names).replace("$", r"\$") for piece in side] for side in (queries, keys))  # type: ignore[return-value]
+    return tuple([piece.translate(names).replace("$", r"\$") for piece in side] for side in maps.sides(place))  # type: ignore[return-value]
 
 
 def _label(axes: Any, queries: list[str], keys: list[str]) -> None:

@@ -48,10 +48,14 @@ def check_run(run: Path | None, device: str, quiet: bool) -> CheckReport:
     return CheckReport(str(path), checks)
 
 
+def _document(check: Check) -> dict[str, object]:
+    return asdict(check) | ({"advice": None} if check.sound else {})
+
+
 def print_check(report: CheckReport, as_json: bool) -> None:
     """Print one line for each check, with what to change below it; or one JSON document."""
     if as_json:
-        print(json_text({"run": report.run, "checks": [asdict(check) for check in report.checks]}, indent=1))
+        print(json_text({"run": report.run, "checks": [_document(check) for check in report.checks]}, indent=1))
         return
     width = max(len(check.name) for check in report.checks)
     for check in report.checks:

@@ -52,6 +52,8 @@ def run_inspect(request: InspectRequest) -> None:
     if request.picture is not None:
         check_picture(request.picture)
     inspector = Inspector.from_run(chosen_run(request.run, note), request.device, request.to)
+    if "encoder" not in inspector.places:
+        note("the encoder's attention is left out: linformer's keys are mixtures of all tokens")
     if request.heads:
         print_heads(inspector.heads(note), request.as_json)
         return
@@ -62,8 +64,9 @@ def run_inspect(request: InspectRequest) -> None:
     if request.as_json:
         print(json_text(_document(maps)))
         return
-    print(f"{maps.translation}\n\n{name}: rows look at columns\n")
-    print("\n".join(terminal_map(chosen, *_sides(maps, request.place), Console().width)))
+    print(f"{maps.translation}\n\n{name}: rows look at columns")
+    print("░ from a weight of 0.2 on, ▒ 0.4, ▓ 0.6, █ 0.8\n")
+    print("\n".join(terminal_map(chosen, *maps.sides(request.place), Console().width)))
 
 
 def print_heads(heads: Sequence[Head], as_json: bool) -> None:
@@ -84,7 +87,7 @@ def print_heads(heads: Sequence[Head], as_json: bool) -> None:
 def _refuse_senseless(request: InspectRequest) -> None:
     if request.heads:
         given: dict[str, object] = {
-            "a text": request.text,
+            "text": request.text,
             "--target": request.target,
             "-o": request.picture,
             "--npz": request.npz,
@@ -98,6 +101,8 @@ def _refuse_senseless(request: InspectRequest) -> None:
 
 def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.float32]", str]:
     """Return the map for the terminal, and its name: of one head, or the mean of a layer's heads."""
+    if request.place not in maps.weights:
+        raise UserError("linformer has no map of tokens", got=f"--place {request.place}", expected="decoder or cross")
     layers = maps.weights[request.place]
     # The last layer but one: where cross-attention resembles an alignment most (Garg et al. 2019).
     number = max(1, len(layers) - 1) if request.layer is None else request.layer
@@ -111,18 +116,15 @@ def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.fl
     return heads[request.head - 1], f"{request.place} attention, layer {number} of {len(layers)}, head {request.head}"
 
 
-def _sides(maps: SentenceMaps, place: str) -> tuple[Sequence[str], Sequence[str]]:
-    if place == "cross":
-        return maps.tgt_pieces, maps.src_pieces
-    return (maps.src_pieces, maps.src_pieces) if place == "encoder" else (maps.tgt_inputs, maps.tgt_inputs)
-
-
 def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> None:
     if request.picture is not None:
         with explained(request.picture):
             missing = write_picture(maps, request.picture)
         if missing:
+            from matplotlib import get_cachedir
+
             note(f"no font of this machine has {''.join(missing)}: drawn as numbers; Noto Sans CJK has most letters")
+            note(f"a font that was just installed is found when the lists in {get_cachedir()} are deleted")
     if request.npz is not None:
         pieces = {"src_pieces": maps.src_pieces, "tgt_inputs": maps.tgt_inputs, "tgt_pieces": maps.tgt_pieces}
         arrays = {f"{place}.{n}": layer for place, layers in maps.weights.items() for n, layer in enumerate(layers, 1)}

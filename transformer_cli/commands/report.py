@@ -1,10 +1,11 @@
 """``tfm report``: a run as one HTML file that can be sent to others."""
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.commands.notes import note_on_stderr
-from transformer_cli.commands.output_file import output_file, refuse_file_of_run
+from transformer_cli.commands.output_file import explained, output_file, refuse_file_of_run
 from transformer_cli.commands.run_choice import chosen_run, folder_of
 from transformer_cli.errors import UserError
 from transformer_cli.report.contents import gather
@@ -48,3 +49,5 @@ def _refuse_place(output: Path) -> None:
     if not output.parent.is_dir():
         raise UserError("there is no such folder", where=str(output.parent))
     refuse_file_of_run(output)
+    with explained(output), tempfile.TemporaryFile(dir=output.parent):
+        pass

@@ -62,16 +62,13 @@ def _sentence_maps(inspector: Inspector, wish: Wish) -> SentenceMaps:
 
 
 def _draw(typical: Sequence[Head], maps: SentenceMaps, figure: Any) -> None:
-    sides = {
-        "encoder": (maps.src_pieces, maps.src_pieces),
-        "decoder": (maps.tgt_inputs, maps.tgt_inputs),
-        "cross": (maps.tgt_pieces, maps.src_pieces),
-    }
     for axes, head in zip(figure.subplots(1, len(typical), squeeze=False)[0], typical, strict=True):
         weights = maps.weights[head.place][head.layer - 1][head.head - 1]
         axes.imshow(weights, vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
         axes.set_title(f"{head.kind}\n{head.place} {head.layer}, head {head.head}", fontsize=9)
-        queries, keys = ([piece.replace("$", r"\$") for piece in side] for side in sides[head.place])  # no formulas
+        queries, keys = (
+            [piece.replace("$", r"\$") for piece in side] for side in maps.sides(head.place)
+        )  # no formulas
         axes.set_xticks(range(len(keys)), keys, fontsize=6, rotation=90)
         axes.set_yticks(range(len(queries)), queries, fontsize=6)
     figure.suptitle("rows look at columns; dark is 1", fontsize=9)

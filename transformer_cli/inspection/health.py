@@ -61,9 +61,9 @@ def settings_checks(config: Config, total_steps: int | None) -> Iterator[Check]:
     of_total = "" if total_steps is None else f" of {total_steps:,}"
     yield Check(
         "warm-up",
-        train.warmup_steps >= _ADAM_WARMUP,
+        _ADAM_WARMUP <= train.warmup_steps < (total_steps or math.inf),
         f"{counted(train.warmup_steps, 'step')}{of_total}; Adam's moments take {_ADAM_WARMUP} (Ma & Yarats 2021)",
-        f"train.warmup_steps={_ADAM_WARMUP} or more",
+        f"train.warmup_steps from {_ADAM_WARMUP} on, and fewer than the run has steps",
     )
     depth = max(model.encoder_layers, model.decoder_layers)
     yield Check(

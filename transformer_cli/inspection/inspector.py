@@ -45,7 +45,15 @@ class SentenceMaps:
     src_pieces: list[str]  # keys of the encoder and of cross-attention; the encoder's queries too
     tgt_inputs: list[str]  # keys and queries of the decoder's self-attention: <s> and what follows
     tgt_pieces: list[str]  # what is predicted from each of them: queries of cross-attention
-    weights: Maps
+    weights: Maps  # of the places whose keys are tokens
+
+    def sides(self, place: str) -> tuple[list[str], list[str]]:
+        """Return the queries and the keys of a place."""
+        return {
+            "encoder": (self.src_pieces, self.src_pieces),
+            "decoder": (self.tgt_inputs, self.tgt_inputs),
+            "cross": (self.tgt_pieces, self.src_pieces),
+        }[place]
 
 
 class Inspector:
@@ -78,6 +86,12 @@ class Inspector:
         model, tokenizer, config = load_model(run, runtime.device)
         return cls(model, tokenizer, config, runtime, to, Shortlist.of_run(run) if config.decode.shortlist else None)
 
+    @property
+    def places(self) -> list[str]:
+        """The places that can be looked at: linformer's keys are mixtures of all tokens, which have no names."""
+        kernels = self.config.model.attention.model_dump()
+        return [place for place, kernel in kernels.items() if kernel != "linformer"]
+
     def look(self, source: str, target: str | None = None) -> SentenceMaps:
         """Return the maps of a sentence and its translation, or of a target that is given instead.
 
@@ -94,7 +108,7 @@ class Inspector:
         device = self._runtime.device
         tgt_in = torch.tensor([[BOS, *tgt]], device=device)
         maps = self.model.attention_maps(torch.tensor([src], device=device), tgt_in)
-        weights = {place: [layer[0].float().cpu().numpy() for layer in layers] for place, layers in maps.items()}
+        weights = {place: [layer[0].float().cpu().numpy() for layer in maps[place]] for place in self.places}
         pieces = self._tokenizer.tgt_pieces
         src_pieces = self._tokenizer.src_pieces(src)
         return SentenceMaps(source, target, src_pieces, pieces([BOS, *tgt]), pieces([*tgt, EOS]), weights)
@@ -129,7 +143,7 @@ class Inspector:
             src = _separators(self._tokenizer.src_pieces(batch.src[row, :s].tolist()))
             tgt = _separators(self._tokenizer.tgt_pieces(batch.tgt_in[row, :t].tolist()))
             sides = {"encoder": (s, s, src), "decoder": (t, t, tgt), "cross": (t, s, src)}
-            for place, (queries, keys, separators) in sides.items():
+            for place, (queries, keys, separators) in ((place, sides[place]) for place in self.places):
                 for number, layer in enumerate(maps[place], 1):
                     statistics.add(place, number, layer[row, :, :queries, :keys].float().cpu(), separators)
 

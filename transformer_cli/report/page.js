@@ -45,6 +45,7 @@
   if (!data.maps.length) return;
   const [sentence, place, layer, head] = ["sentence", "place", "layer", "head"].map((name) => document.getElementById(`map-${name}`));
   const [map, thumbs, reading] = ["map", "map-thumbs", "map-reading"].map((name) => document.getElementById(name));
+  for (const option of [...place.options]) if (!(option.value in data.maps[0].places)) option.remove();
   const CELL = 20, MEAN = 0, hint = reading.textContent;
   const named = (piece) => piece.replaceAll("\u2581", "·"); // SentencePiece's mark of a word's beginning, but lighter
 
