@@ -38,7 +38,7 @@ VARIANTS = {
 def share_copied(path, model: dict) -> float:
     config = small_config(
         model={"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0} | model,
-        batch_tokens=2048, accumulate=1, max_steps=1000, lr=0.002, warmup_steps=200, schedule="linear",
+        batch_tokens=2048, accumulate=1, max_steps=1500, optimizer="muon", lr=0.01, warmup_steps=100, schedule="linear",
         label_smoothing=0.0, validate_every=5000, save_every=5000, log_every=500,
     )  # fmt: skip
     trainer = small_trainer(path, config, validate=look, pairs=task("copy", 20_000, seed=1, longest=LONGEST))
