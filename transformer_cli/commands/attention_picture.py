@@ -41,16 +41,13 @@ def write_picture(maps: SentenceMaps, path: Path) -> list[str]:
             queries, keys = _labels(maps, place, missing)
             for head, (axes, weights) in enumerate(zip(line, layer, strict=False), 1):
                 axes.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="equal", interpolation="nearest")
-                axes.set_title(f"{_NAMES[place]} {number}, head {head}", fontsize=8)
+                axes.set_title(f"{place} {number}, head {head}", fontsize=8)
                 _label(axes, queries if head == 1 else [], keys)
             for axes in line[len(layer) :]:
                 axes.set_axis_off()
         figure.suptitle("rows look at columns; dark is 1", fontsize=9)
         figure.savefig(path, dpi=120)
     return sorted(missing)
-
-
-_NAMES = {"encoder": "encoder", "decoder": "decoder", "cross": "cross"}
 
 
 def _inches(tokens: int) -> float:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import Config
+from transformer_cli.decoding.model_steps import evaluating
 from transformer_cli.inspection.heads import Head, doubles
 from transformer_cli.inspection.mask_doctor import places
 from transformer_cli.model.transformer import Transformer
@@ -141,11 +142,10 @@ def layer_variances(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str
         for stack, (layers, ids) in stacks.items()
         for layer in layers
     ]
-    was_training = model.training
     try:
-        model.eval().decode(tgt_in, model.encode(src), src)
+        with evaluating(model):
+            model.decode(tgt_in, model.encode(src), src)
     finally:
-        model.train(was_training)
         for handle in handles:
             handle.remove()
     return found

@@ -9,14 +9,13 @@ gets in a real batch. So it does not matter how a mask was built, or which kerne
 Whether a *training* is sound is asked in ``health.py``.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from transformer_cli.decoding.model_steps import evaluating
 from transformer_cli.model.attention import MultiHeadAttention, recorded_weights
 from transformer_cli.model.transformer import Transformer
 
@@ -58,7 +57,7 @@ def examine(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Finding]:
     """
     src, tgt_in = _excerpt(src, model.pad_id), _excerpt(tgt_in, model.pad_id)
     real = {"source": src != model.pad_id, "target": tgt_in != model.pad_id}
-    with _at_rest(model):
+    with evaluating(model), torch.enable_grad():
         calls, weights, hidden = _observe(model, src, tgt_in)
         findings = []
         for place, attention in places(model).items():
@@ -87,19 +86,6 @@ def _excerpt(ids: Tensor, pad_id: int) -> Tensor:
     chosen = chosen[:, : int((chosen != pad_id).sum(1).max())].clone()
     chosen[0, -(-chosen.size(1) // 2) :] = pad_id
     return chosen
-
-
-@contextmanager
-def _at_rest(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode, and afterwards every module back into its own."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.enable_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def _observe(
@@ -252,8 +238,3 @@ def _distance(a: Tensor, b: Tensor, rows: Tensor | None) -> float:
 
 def _share(which: Tensor) -> str:
     return f"{which.float().mean():.0%}"
-
-
-def report(findings: Sequence[Finding]) -> str:
-    """Return findings as text, a line each."""
-    return "\n".join(map(str, findings))
