@@ -323,7 +323,8 @@ def test_what_means_nothing_is_refused(tfm: Tfm, run: Path, tmp_path: Path, opti
 
 
 def test_another_process_that_finishes_leaves_no_record(tmp_path: Path) -> None:
-    (tmp_path / "out.part.json").write_text("left by a kill between two steps", encoding="utf-8")
+    left = {"job": {}, "lines": 3, "sha256": "", "bytes": 9}  # by a kill between two steps
+    (tmp_path / "out.part.json").write_text(json.dumps(left), encoding="utf-8")
     with part_file(str(tmp_path / "out"), print, resume=False, overwrite=False) as part:
         part.begin(lambda: {}, iter([]))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -335,8 +336,15 @@ def test_overwrite_throws_nothing_away_before_the_job_can_begin(tmp_path: Path, 
     part, record = tmp_path / "out.txt.part", tmp_path / "out.txt.part.json"
     part.write_text("eins\n", encoding="utf-8")
     record.write_text("{}", encoding="utf-8")
-    for wrong in (["--run", tmp_path / "nowhere"], ["--run", run, "--glossary", tmp_path / "nowhere.tsv"]):
-        done = tfm("translate", *wrong, "-o", tmp_path / "out.txt", "--overwrite", "a dog .")
+    text, jsonl = tmp_path / "no.jsonl", ["--input-format", "jsonl"]
+    text.write_text("no JSON\n", encoding="utf-8")
+    for wrong in (
+        ["--run", tmp_path / "nowhere", "a dog ."],
+        ["--run", run, "--glossary", tmp_path / "nowhere.tsv", "a dog ."],
+        ["--run", run, "-i", tmp_path / "nowhere.txt"],
+        ["--run", run, "-i", text, *jsonl],
+    ):
+        done = tfm("translate", *wrong, "-o", tmp_path / "out.txt", "--overwrite")
         assert done.code == 2
         assert part.read_text(encoding="utf-8") == "eins\n"
         assert record.exists()
@@ -344,3 +352,22 @@ def test_overwrite_throws_nothing_away_before_the_job_can_begin(tmp_path: Path, 
     assert done.code == 0, done.err
     assert not part.exists()
     assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_a_file_that_is_no_record_is_not_replaced_by_one(tmp_path: Path, tfm: Tfm, run: Path) -> None:
+    mine = tmp_path / "out.part.json"
+    mine.write_text('{"mine": 1}\n', encoding="utf-8")
+    done = tfm("translate", "--run", run, "-o", tmp_path / "out", "a dog .")
+    assert (done.code, "out.part.json: is in the way" in done.err) == (2, True)
+    done = tfm("translate", "--run", run, "-i", mine, "-o", tmp_path / "out")
+    assert (done.code, "the output would replace the input" in done.err) == (2, True)
+    assert mine.read_text(encoding="utf-8") == '{"mine": 1}\n'
+    assert list(tmp_path.iterdir()) == [mine]
+
+
+def test_a_record_of_impossible_numbers_is_no_record(stopped: Path, again: Callable[..., Outcome]) -> None:
+    path = stopped.with_name(f"{stopped.name}.part.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"lines": 10**21}), encoding="utf-8")
+    done = again("--resume")
+    assert (done.code, "has no readable record" in done.err) == (2, True)

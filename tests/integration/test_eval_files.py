@@ -148,3 +148,21 @@ def test_what_needs_a_run_says_so(ref, tmp_path, monkeypatch):
             run_eval(request)
     with pytest.raises(RunError, match=r"--hyp alone has nothing to be compared with(.|\n)*--ref FILE"):
         run_eval(EvalRequest(hyp=ref))
+
+
+@pytest.mark.parametrize("of", ["src", "ref", "compare"])
+def test_hypotheses_never_replace_what_is_read(run, tmp_path, of):
+    files = {name: tmp_path / f"{name}.de" for name in ("src", "ref", "compare")}
+    for path in files.values():
+        path.write_text("zwei\n", encoding="utf-8")
+    request = EvalRequest(
+        run=run, src=files["src"], refs=(files["ref"],), compare=files["compare"], output=files[of], device="cpu"
+    )
+    with pytest.raises(UserError, match="would replace the input"):
+        run_eval(request)
+    assert [path.read_text(encoding="utf-8") for path in files.values()] == ["zwei\n"] * 3
+
+
+def test_hypotheses_are_refused_a_file_of_the_run_before_anything_is_translated(run):
+    with pytest.raises(UserError, match="is a file of a run"):
+        run_eval(EvalRequest(run=run, output=run / "model.safetensors", device="cpu"))

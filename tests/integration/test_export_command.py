@@ -126,6 +126,22 @@ def test_confidence_holds_for_an_export_of_the_weights_in_float32(
         assert tfm(*command, LINES[0]).err == ""
 
 
+@pytest.mark.parametrize("check", [{"lines": 1, "identical": 3}, {"lines": 1}, [1]])
+def test_a_description_of_another_shape_is_damaged(tfm: Tfm, export: Path, tmp_path: Path, check: object) -> None:
+    copy = shutil.copytree(export, tmp_path / "copy")
+    description = json.loads((copy / "export.json").read_bytes())
+    (copy / "export.json").write_text(json.dumps(description | {"check": check}), encoding="utf-8")
+    done = tfm("translate", "--run", copy, "--engine", "ctranslate2", LINES[0])
+    assert (done.code, "export.json: is damaged" in done.err) == (2, True)
+
+
+def test_a_vocabulary_that_does_not_fit_is_told_when_it_is_loaded(tfm: Tfm, export: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(export, tmp_path / "copy")
+    (copy / "shared_vocabulary.json").write_text("[]", encoding="utf-8")
+    done = tfm("translate", "--run", copy, "--engine", "ctranslate2", LINES[0])
+    assert (done.code, "CTranslate2 cannot load the model" in done.err) == (2, True)
+
+
 def test_the_folder_alone_translates_without_torch(export: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     shutil.copytree(export, alone)

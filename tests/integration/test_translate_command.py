@@ -360,5 +360,14 @@ def test_a_prompt_answers_each_line_although_stdout_is_a_file(run: Path, tmp_pat
             asked += b"."
             keyboard.write(typed)
         rest = process.communicate(timeout=60)[1]
-    assert (process.returncode, rest) == (0, b"\n")
+    assert process.returncode == 0
+    assert rest.startswith(b"\nwarning: 1 line with characters that training hardly saw")
     assert (tmp_path / "out").read_bytes().count(b"\n") == 2
+
+
+def test_characters_without_a_piece_are_told_with_their_lines(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("The dog sleeps.\nThe 狗 sleeps.\n\n", encoding="utf-8")
+    done = tfm("translate", "-i", source, "--run", run)
+    assert "warning: 1 line with characters that training hardly saw, spelled in bytes: a guess: line 2" in done.err
+    assert tfm("translate", "The dog sleeps.", "--run", run).err.count("spelled") == 0

@@ -243,6 +243,27 @@ def test_weights_of_another_shape_are_refused_by_name(run):
     assert "extra" in str(caught.value)
 
 
+def test_weights_that_are_no_numbers_are_refused_by_name(run):
+    name, values = next(iter(weights().items()))
+    run.save_model(weights() | {name: torch.full_like(values, torch.nan)})
+    with pytest.raises(RunError, match="not finite") as caught:
+        load_model(run.path)
+    assert name in str(caught.value)
+
+
+def test_another_model_that_the_weights_fit_is_not_the_trained_one(run):
+    run.save_model(weights())
+    config = (run.path / "config.yaml").read_text(encoding="utf-8")
+    assert "norm_placement: pre" in config
+    (run.path / "config.yaml").write_text(config.replace("beam_size: 5", "beam_size: 4"), encoding="utf-8")
+    load_model(run.path)  # how to search may be changed
+    (run.path / "config.yaml").write_text(
+        config.replace("positions: sinusoidal", "positions: rotary"), encoding="utf-8"
+    )
+    with pytest.raises(RunError, match="was edited in its section model"):
+        load_model(run.path)
+
+
 def test_a_run_without_a_model_says_what_to_do(run):
     with pytest.raises(RunError, match="no validated model"):
         load_model(run.path)

@@ -73,7 +73,8 @@ def record(step: int, norm: float | None = 0.5, skipped: int = 0) -> dict[str, o
     ],
 )
 def test_log(records: list[dict[str, object]], named: list[str]) -> None:
-    assert unsound(log_checks(records, config(train__warmup_steps=200))) == named
+    torn: list[dict[str, object]] = [{"step": 1}, {"kind": "train"}, {"kind": "train", "step": 3, "skipped": 0}]
+    assert unsound(log_checks([*torn, *records], config(train__warmup_steps=200))) == named
 
 
 def test_no_clipping_is_no_fault() -> None:

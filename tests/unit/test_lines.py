@@ -128,3 +128,14 @@ def test_named_pipes_work_packed_and_plain(tmp_path: Path) -> None:
         writer.start()
         assert read_lines(fifo) == ["a", "b"]
         writer.join()
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused_by_its_first_bytes(tmp_path: Path, order: str) -> None:
+    (tmp_path / "in.txt").write_bytes("\ufeffa dog\n".encode(order))
+    with (
+        open_input(str(tmp_path / "in.txt")) as stream,
+        pytest.raises(DataError, match=r"in.txt:1: holds UTF-16") as told,
+    ):
+        list(iter_lines(stream, lambda number: None))
+    assert "iconv" in told.value.render()

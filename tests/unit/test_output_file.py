@@ -58,7 +58,7 @@ def test_what_is_read_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
     (tmp_path / "link").symlink_to("text")
     out = str(tmp_path / "text")
-    for read in (out, tmp_path / "text", tmp_path / "link", f"{out}.part"):
+    for read in (out, tmp_path / "text", tmp_path / "link", f"{out}.part", f"{out}.part.json"):
         with pytest.raises(UserError, match="replace the input"):
             refuse_replacing(out, (None, "-", read))
     with pytest.raises(UserError, match="replace the input"):

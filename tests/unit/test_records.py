@@ -63,4 +63,7 @@ def test_json_text_is_json_in_utf_8_whatever_it_holds() -> None:
         "b": None,
     }
     assert "😀".encode() in found
+    ends = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+    assert json_text({"a": f"x{ends}y"}).splitlines() == [json_text({"a": f"x{ends}y"})]
+    assert json.loads(json_text({ends: ends})) == {ends: ends}
     assert json_text({"a": [1]}, indent=1) == '{\n "a": [\n  1\n ]\n}'

@@ -3,9 +3,11 @@
 Not here: the layout of a run (``run_folder.py``) and of a checkpoint (``snapshot.py``).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.run_info import read_info, run_folders
@@ -33,7 +35,7 @@ def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Tr
         device: where the weights go.
 
     Raises:
-        RunError: there is no usable model, or it belongs to another tokenizer.
+        RunError: there is no usable model, it belongs to another tokenizer, or its configuration was edited.
         ConfigError: it cannot be computed on the device.
     """
     path, run = Path(path), open_model(path)
@@ -41,7 +43,16 @@ def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Tr
     refuse_unfit_device(run.config, torch.device(device).type)
     model = build_model(run.config, run.tokenizer)
     load_strictly(model, weights, path)
+    run.refuse_edited_model()
+    _refuse_no_numbers(weights, path)
     return model.to(device).eval(), run.tokenizer, run.config
+
+
+def _refuse_no_numbers(weights: Mapping[str, Tensor], path: Path) -> None:
+    if broken := [name for name, values in weights.items() if not values.isfinite().all()]:
+        shown = ", ".join(broken[:3]) + (f" and {len(broken) - 3} more" if len(broken) > 3 else "")
+        hint = "an earlier checkpoint may be sound: --run RUN/checkpoints/step-N"
+        raise RunError("has weights that are not finite", where=str(path), got=shown, hint=hint)
 
 
 def refuse_unfit_device(config: Config, device_type: str, *, sixteen_bits: bool = True) -> None:

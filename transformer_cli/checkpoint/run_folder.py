@@ -62,7 +62,8 @@ class RunFolder:
         """
         cls.refuse_existing(path, overwrite)
         own = {"format": FORMAT, "created": datetime.now(UTC).isoformat(timespec="microseconds")}
-        own |= {"tokenizer_sha256": tokenizer.sha256, "status": "new", "step": 0, "total_steps": None, "best": None}
+        own |= {"tokenizer_sha256": tokenizer.sha256, "model_section_sha256": config.model_fingerprint()}
+        own |= {"status": "new", "step": 0, "total_steps": None, "best": None}
         if (path / INFO).is_file():
             with cls(path, config, tokenizer, {}).lock():
                 pass  # raises if somebody trains there
@@ -117,6 +118,16 @@ class RunFolder:
         """Return what a score must be read with: hashes of configuration and data, and the commit of the code."""
         known = {name: self.info.get(name) for name in ("corpus_sha256", "git")}
         return {"config_sha256": self.config.fingerprint(), **known}
+
+    def refuse_edited_model(self) -> None:
+        """Check that the model section of config.yaml is that of the training: weights fit many that compute otherwise.
+
+        Raises:
+            RunError: it is another one.
+        """
+        if self.info.get("model_section_sha256") not in (None, self.config.model_fingerprint()):
+            hint = "put it back as it was: what a model computes cannot be changed after its training"
+            raise RunError("was edited in its section model", where=str(self.path / _CONFIG), hint=hint)
 
     def update_info(self, changes: Mapping[str, object]) -> None:
         """Change entries of ``run.json``."""

@@ -4,11 +4,11 @@ matplotlib is an extra (``pip install 'transformer-cli[plot]'``) and is asked fo
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from transformer_cli.benchmark.report import BenchReport, Row
+from transformer_cli.commands.output_file import refuse_file_of_run
 from transformer_cli.errors import UserError
 
 FORMATS = (".png", ".svg")
@@ -26,8 +26,11 @@ def check_plot(path: Path) -> None:
         raise UserError("a plot is a picture", where=str(path), expected=f"a name ending in {' or '.join(FORMATS)}")
     if not path.parent.is_dir():
         raise UserError("the folder of the plot does not exist", where=str(path.parent))
-    if find_spec("matplotlib") is None:
-        raise UserError("a plot needs matplotlib", hint="pip install 'transformer-cli[plot]'")
+    refuse_file_of_run(path)
+    try:
+        import matplotlib.figure  # noqa: F401 - now, not after what takes minutes
+    except ImportError as error:
+        raise UserError("a plot needs matplotlib", got=str(error), hint="pip install 'transformer-cli[plot]'") from None
 
 
 def write_plot(report: BenchReport, path: Path) -> None:

@@ -13,7 +13,7 @@ from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_
 from transformer_cli.commands.eval_request import EvalRequest
 from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
 from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import LineNotes
+from transformer_cli.commands.notes import SPELLED, LineNotes
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.run_choice import chosen_run, folder_of
 from transformer_cli.config import Config
@@ -182,6 +182,8 @@ class _Task:
             found.append(translation)
             if translation.pieces > 1:
                 events.add("longer than training allowed, translated in pieces", number)
+            if translation.spelled:
+                events.add(SPELLED, number)
             if translation.capped:
                 events.add("cut at the length limit (decode.max_length_ratio)", number)
         events.tell(self.note)

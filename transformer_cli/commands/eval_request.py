@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.commands.output_file import refuse_file_of_run, refuse_replacing
 from transformer_cli.errors import UserError
 
 #: Options that override a setting of the same name (``DecodeSettings``).
@@ -121,5 +122,9 @@ class EvalRequest:
         """Now, not after the minutes that translating may take."""
         if str(self.output) == "-":
             raise UserError("the scores go to stdout, so hypotheses cannot", hint="give --output a file name")
-        if self.output is not None and not self.output.parent.is_dir():
+        if self.output is None:
+            return
+        if not self.output.parent.is_dir():
             raise UserError("there is no such folder", where=str(self.output.parent))
+        refuse_file_of_run(self.output)
+        refuse_replacing(str(self.output), [self.src, *self.refs, self.compare])

@@ -11,7 +11,7 @@ from rich.console import Console
 from transformer_cli.commands.attention_picture import check_picture, write_picture
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import Note, note_on_stderr
-from transformer_cli.commands.output_file import explained
+from transformer_cli.commands.output_file import explained, refuse_file_of_run
 from transformer_cli.commands.run_choice import chosen_run
 from transformer_cli.commands.terminal_map import terminal_map
 from transformer_cli.errors import UserError
@@ -51,6 +51,8 @@ def run_inspect(request: InspectRequest) -> None:
     note = note_on_stderr(request.quiet)
     if request.picture is not None:
         check_picture(request.picture)
+    if request.npz is not None:
+        _check_npz(request.npz)
     inspector = Inspector.from_run(chosen_run(request.run, note), request.device, request.to)
     if "encoder" not in inspector.places:
         note("the encoder's attention is left out: linformer's keys are mixtures of all tokens")
@@ -97,6 +99,14 @@ def _refuse_senseless(request: InspectRequest) -> None:
             raise UserError(f"--heads looks at the dev set, and takes no {names[0]}")
     elif request.text is None:
         raise UserError("no text was given", expected='tfm inspect "a sentence", or --heads')
+
+
+def _check_npz(path: Path) -> None:
+    if path.suffix != ".npz":
+        raise UserError("--npz writes numpy's format", got=path.name, expected="a name that ends in .npz")
+    if not path.parent.is_dir():
+        raise UserError("there is no such folder", where=str(path.parent))
+    refuse_file_of_run(path)
 
 
 def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.float32]", str]:

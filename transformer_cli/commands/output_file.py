@@ -11,7 +11,8 @@ from typing import BinaryIO, TextIO, cast
 
 from transformer_cli.errors import NO_SPACE, DiskFull, UserError
 
-_RECORDS = {"metrics.jsonl", "samples.jsonl", "scores.jsonl", "train.log"}
+_RECORDS = {"metrics.jsonl", "samples.jsonl", "scores.jsonl", "train.log", ".lock", "README.txt"}
+_BESIDE = ("", ".part", ".part.json", ".part.json.new")  # what an output writes, and what stands there meanwhile
 _KINDS = {".safetensors", ".model", ".bin", ".json", ".yaml"}
 
 
@@ -63,9 +64,9 @@ def refuse_replacing(output: str, read: Iterable[str | Path | None]) -> None:
     Raises:
         UserError: it would.
     """
-    place = os.path.realpath(output)
+    written = {f"{os.path.realpath(output)}{ending}" for ending in _BESIDE}
     for path in read:
-        if path not in (None, "-") and output != "-" and os.path.realpath(str(path)) in (place, f"{place}.part"):
+        if path not in (None, "-") and output != "-" and os.path.realpath(str(path)) in written:
             raise UserError("the output would replace the input", where=output, hint="choose another --output")
 
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -45,6 +46,7 @@ class PartFile:
         self._overwrites = overwrite
         self._path, self._target, self._file, self._note = path, Path(os.path.realpath(path)), file, note
         self._digest, self._record = hashlib.sha256(), Record({})
+        self._begun: Job | None = None
         self._is_new = os.fstat(file.fileno()).st_size == 0
 
     def begin(self, job: Callable[[], Job], lines: Iterator[str]) -> int:
@@ -58,11 +60,8 @@ class PartFile:
             UserError: what is there belongs to another job or another input, or is damaged.
         """
         described = job()
-        if self._overwrites:  # not before all that the job needs is known to be there
-            self._file.truncate(0)
-            self._is_new = True
-        if self._is_new:
-            self._store(Record(described))
+        if self._overwrites or self._is_new:
+            self._begun = described  # nothing is thrown away before there is something to put in its place
             return 0
         found = _read_record(self._target)
         _refuse_other_job(found.job, described, _part(self._target))
@@ -79,10 +78,12 @@ class PartFile:
 
     def write(self, text: str) -> None:
         """Add results."""
+        self._start_anew()
         self._file.write(text.encode("utf-8", "replace"))
 
     def mark(self, lines: Sequence[str]) -> None:
         """Record that these next lines of the input are answered."""
+        self._start_anew()
         self._file.flush()
         self._digest_lines(lines)
         done = self._record.lines + len(lines)
@@ -90,6 +91,7 @@ class PartFile:
 
     def finish(self) -> None:
         """Put the complete file in its place."""
+        self._start_anew()
         self._file.flush()
         if self._path.endswith(".gz"):
             with output_file(self._path) as packed:
@@ -111,6 +113,13 @@ class PartFile:
         elif self._record.lines:
             done = counted(self._record.lines, "line")
             self._note(f"{done} answered in {_part(self._target)}; the same command with --resume continues there")
+
+    def _start_anew(self) -> None:
+        if self._begun is not None:
+            self._file.truncate(0)
+            self._is_new = True
+            self._store(Record(self._begun))
+            self._begun = None
 
     def _digest_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -145,13 +154,16 @@ def part_file(path: str, note: Note, *, resume: bool, overwrite: bool) -> Iterat
     refuse_file_of_run(path)
     target = Path(os.path.realpath(path))
     with explained(path), _open_locked(_part(target), permissions(target)) as file:
-        if not resume and not overwrite and os.fstat(file.fileno()).st_size:
+        is_new = not os.fstat(file.fileno()).st_size
+        if is_new and _record_path(target).exists():
+            _refuse_foreign(target)
+        if not resume and not overwrite and not is_new:
             raise UserError(
                 "an interrupted job has left results here",
                 where=str(_part(target)),
                 hint="--resume continues it, --overwrite throws it away and starts anew",
             )
-        elif resume and not os.fstat(file.fileno()).st_size:
+        elif resume and is_new:
             note(f"there is no unfinished {_part(target)}: starting with the first line")
         growing = PartFile(path, file, note, overwrite=overwrite)
         try:
@@ -204,7 +216,8 @@ def _read_record(target: Path) -> Record:
     except (OSError, ValueError, TypeError, RecursionError):
         raise _unusable(target, f"has no readable record {_record_path(target).name}") from None
     types = {"job": dict, "lines": int, "sha256": str, "bytes": int}
-    if any(type(getattr(found, name)) is not kind for name, kind in types.items()) or min(found.lines, found.bytes) < 0:
+    right = all(type(getattr(found, name)) is kind for name, kind in types.items())
+    if not right or not all(0 <= number <= sys.maxsize for number in (found.lines, found.bytes)):
         raise _unusable(target, f"has no readable record {_record_path(target).name}")
     return found
 
@@ -219,6 +232,20 @@ def _refuse_other_job(theirs: Job, ours: Job, part: Path) -> None:
             expected=", ".join(f"{name} {theirs.get(name)}" for name in differing) + ", as it was begun",
             hint="give the same settings and run, or throw it away with --overwrite",
         )
+
+
+def _refuse_foreign(target: Path) -> None:
+    """Check that the record of an output whose part is gone or empty is one of ours, left by a kill, and no other file.
+
+    Raises:
+        UserError: it is something else.
+    """
+    try:
+        _read_record(target)
+    except UserError:
+        _part(target).unlink()  # empty, and made by us
+        where, hint = str(_record_path(target)), "move it away, or choose another --output"
+        raise UserError("is in the way: the record of the output would replace it", where=where, hint=hint) from None
 
 
 def _unusable(target: Path, what: str) -> UserError:

@@ -15,7 +15,7 @@ from transformer_cli.commands.engine_choice import with_chosen_engine
 from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.line_stream import WINDOW, input_lines, prompted_lines, windows
-from transformer_cli.commands.notes import LineNotes, Note, note_on_stderr
+from transformer_cli.commands.notes import SPELLED, LineNotes, Note, note_on_stderr
 from transformer_cli.commands.output_file import output_file
 from transformer_cli.commands.part_file import Job, part_file
 from transformer_cli.commands.phrase_lists import read_forbidden, read_glossary
@@ -179,6 +179,8 @@ def _watched(
     for number, (line, translation) in enumerate(answers, start=done):
         if translation.pieces > 1:
             events.add("longer than training allowed, translated in pieces", number + 1)
+        if translation.spelled:
+            events.add(SPELLED, number + 1)
         if translation.failed:
             events.add("could not be translated: no word had a probability, or none was allowed", number + 1)
         if translation.capped:

@@ -44,6 +44,10 @@ _PLACES: Any = {
 }
 
 
+def _sha256(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 class Config(Section):
     """A whole experiment."""
 
@@ -59,8 +63,11 @@ class Config(Section):
         It is taken of the values that differ from their defaults, so that a key that is new in a later version does
         not change it, and not of the places where files and runs lie.
         """
-        values = self.model_dump(mode="json", exclude=_PLACES, exclude_defaults=True)
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+        return _sha256(self.model_dump(mode="json", exclude=_PLACES, exclude_defaults=True))
+
+    def model_fingerprint(self) -> str:
+        """Return the same of the section ``model`` alone."""
+        return _sha256(self.model.model_dump(mode="json", exclude_defaults=True))
 
     @model_validator(mode="before")
     @classmethod

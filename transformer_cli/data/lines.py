@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 from transformer_cli.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte order marks, which no UTF-8 text begins with
 _GZIP = b"\x1f\x8b"  # never the start of UTF-8 text: the content decides, whatever the file is called
 _NUL = "a NUL character"
 _READ_ERRORS = (OSError, EOFError, zlib.error)  # the last two, and OSError without a number: damaged gzip
@@ -94,13 +95,20 @@ def iter_lines(stream: BinaryIO, on_repair: Callable[[int], None]) -> Iterator[s
 
 def _raw_lines(stream: BinaryIO) -> Iterator[bytes]:
     try:
-        if first := stream.readline().removeprefix(_BOM):  # a file of a BOM alone is empty
+        first = stream.readline()
+        if first.startswith(_UTF_16):
+            raise _broken(_name_of(stream), 1, "UTF-16, as its first bytes say")
+        if first := first.removeprefix(_BOM):  # a file of a BOM alone is empty
             yield first
         while raw := stream.readline():
             yield raw
     except _READ_ERRORS as error:
-        name = getattr(stream, "name", None)  # the standard input's is a number
-        raise _unreadable(name if isinstance(name, str) else "the standard input", error) from None
+        raise _unreadable(_name_of(stream), error) from None
+
+
+def _name_of(stream: BinaryIO) -> str:
+    name = getattr(stream, "name", None)  # the standard input's is a number
+    return name if isinstance(name, str) else "the standard input"
 
 
 def _standard_input() -> BinaryIO:
@@ -154,6 +162,6 @@ def _bad_byte(path: Path, data: bytes, position: int, what: str) -> DataError:
     return _broken(path, data.count(b"\n", 0, position) + 1, what)
 
 
-def _broken(path: Path, line: int, what: str) -> DataError:
+def _broken(path: Path | str, line: int, what: str) -> DataError:
     hint = "mend the line, or convert the file: iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
     return DataError(f"holds {what}", where=f"{path}:{line}", expected="UTF-8 text", hint=hint)

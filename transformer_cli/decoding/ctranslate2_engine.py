@@ -219,12 +219,14 @@ def _loaded(folder: ExportFolder, device: str) -> Any:
     package = ctranslate2()
     kind, index = _device(device, package.get_cuda_device_count())
     try:
-        return package.Translator(
+        engine = package.Translator(
             str(folder.path),
             device=kind,
             device_index=index,
             compute_type=_compute_type(folder.quantization, package.get_supported_compute_types(kind, index)),
         )
+        engine.translate_batch([["</s>"]], max_decoding_length=1)  # a vocabulary that does not fit fails only here
+        return engine
     except (RuntimeError, ValueError) as error:
         raise RunError("CTranslate2 cannot load the model", where=str(folder.path), got=error) from None
 

@@ -48,6 +48,11 @@ def places(pieces: Sequence[str], line: str, ends: Sequence[int]) -> set[int]:
     return {found[end] for end in ends if end in found}
 
 
+def is_byte(piece: str) -> bool:
+    """Return whether a piece is one byte of a character for which there is no piece."""
+    return _BYTE.fullmatch(piece) is not None
+
+
 def join(texts: Sequence[str], tgt_lang: str) -> str:
     """Join the translations of a line's pieces, with a space where the language writes spaces."""
     if not writes_spaces(tgt_lang):
@@ -66,7 +71,7 @@ def _cut_place(pieces: Sequence[str], start: int, last: int, sentences: Collecti
 
 def _n_characters(piece: str) -> int:
     """Return how many characters begin in a piece."""
-    if _BYTE.fullmatch(piece):
+    if is_byte(piece):
         return int(_INNER_BYTE.fullmatch(piece) is None)
     return len(piece)
 

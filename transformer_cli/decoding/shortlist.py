@@ -12,7 +12,6 @@ the run's tokenizer, whatever becomes of its weights. Not here: how pieces are f
 """
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,12 +26,12 @@ from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
 from transformer_cli.data.batching import TokenizedPairs
 from transformer_cli.data.lexicon import fit_lexicon
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from transformer_cli.decoding.pieces import is_byte
 from transformer_cli.errors import RunError
 
 SHORTLIST = "shortlist.safetensors"
 PER_PIECE, FREQUENT = 100, 200
 
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 Ids = NDArray[np.int64]
 
@@ -59,7 +58,7 @@ class Shortlist:
         size = tokenizer.tgt_vocab_size
         counts = np.bincount(np.concatenate(list(pairs.tgt)), minlength=size)
         often = np.argsort(-counts, kind="stable")[:frequent]  # of equals the lower id
-        single = [number for number, piece in enumerate(tokenizer.tgt_pieces(range(size))) if _BYTE.fullmatch(piece)]
+        single = [number for number, piece in enumerate(tokenizer.tgt_pieces(range(size))) if is_byte(piece)]
         always = [PAD, UNK, BOS, EOS, *single, *often[counts[often] > 0].tolist()]
         best = fit_lexicon(pairs, size).best(min(per_piece, size), tokenizer.src_vocab_size)
         return cls(np.unique(np.array(always, dtype=np.int64)), best)

@@ -41,6 +41,7 @@ class Translation:
     source: str
     hypotheses: list[Hypothesis]  # best first, never empty; no text twice, unless samples were asked for
     pieces: int  # how many parts the line was translated in: 0 for a blank line, above 1 for an over-long one
+    spelled: bool = False  # it has characters without a piece, which the model reads byte by byte
     confidence: float | None = None  # P(the best one is good); None: nobody has asked, or it is not known
 
     @property

@@ -8,7 +8,6 @@ Who searches is an engine behind one method: ours, which needs torch and is impo
 CTranslate2's (``ctranslate2_engine.py``).
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -21,7 +20,7 @@ from transformer_cli.data.tokenizer import EOS, Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
-from transformer_cli.decoding.pieces import cut, places
+from transformer_cli.decoding.pieces import cut, is_byte, places
 from transformer_cli.decoding.sentences import sentence_ends
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source, once_if_alike
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
 #: Lines read ahead by default: enough for full batches of every length.
 WINDOW = 2048
-
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 class Translator:
@@ -266,7 +263,7 @@ class Translator:
         if settings.log_probs:
             chosen = told(self._decoder, pieces, chosen, settings)
         translations = [
-            Translation(line, [hypothesis(*one, self.tokenizer) for one in of_line], len(parts))
+            Translation(line, [hypothesis(*one, self.tokenizer) for one in of_line], len(parts), self._spelled(parts))
             for line, of_line, parts in zip(lines, chosen, pieces, strict=True)
         ]
         if settings.alignment:
@@ -284,12 +281,15 @@ class Translator:
         ranges = cut(pieces, self._longest, sentences)
         return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
 
+    def _spelled(self, parts: list[list[int]]) -> bool:
+        return any(is_byte(piece) for part in parts for piece in self.tokenizer.src_pieces(part))
+
     def _texts(self, line: str, parts: list[list[int]]) -> list[str]:
         """Return the text of each part of a line; what is spelled in bytes is left out, if there are several."""
         if len(parts) == 1:
             return [line]
         pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
-        spelled = [[piece for piece in of_part if not _BYTE.fullmatch(piece)] for of_part in pieces]
+        spelled = [[piece for piece in of_part if not is_byte(piece)] for of_part in pieces]
         return ["".join(of_part).replace("\u2581", " ") for of_part in spelled]
 
 

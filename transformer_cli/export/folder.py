@@ -57,8 +57,12 @@ class ExportFolder:
         except ValidationError as error:
             where = str(path / DESCRIPTION)
             raise RunError("has no usable recipe", where=where, got=counted(error.error_count(), "error")) from None
-        check = described.get("check", {})
-        identical = bool(check) and check["identical"].get("float32") == check["lines"]
+        try:
+            check = described.get("check")
+            identical = bool(check) and check["identical"].get("float32") == check["lines"]
+        except (AttributeError, KeyError, TypeError):
+            where, hint = str(path / DESCRIPTION), "export again with tfm export --overwrite"
+            raise RunError("is damaged", where=where, got="an entry check of another shape", hint=hint) from None
         quantization, positions, weights = (described[name] for name in ("quantization", "positions", "weights_sha256"))
         return cls(path, config, Tokenizer.load(path), quantization, positions, weights, identical)
 

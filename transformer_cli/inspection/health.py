@@ -78,7 +78,7 @@ def settings_checks(config: Config, total_steps: int | None) -> Iterator[Check]:
 
 def log_checks(records: Sequence[dict[str, Any]], config: Config) -> Iterator[Check]:
     """Judge gradient norms, clipping and skipped steps by the records of ``metrics.jsonl``."""
-    train = [record for record in records if record["kind"] == "train"]
+    train = [one for one in records if one.get("kind") == "train" and {"step", "grad_norm", "skipped"} <= one.keys()]
     if not train:
         return
     norms = [(record["step"], record["grad_norm"]) for record in train if record["grad_norm"] is not None]
