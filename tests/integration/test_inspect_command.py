@@ -71,6 +71,19 @@ def test_a_picture_and_arrays(tfm: Tfm, run: Path, tmp_path: Path, ending: str) 
         assert arrays["src_pieces"].tolist() == shown["src_pieces"]
 
 
+def test_a_picture_of_one_layer_or_head_and_of_more_tokens_than_have_room(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    sides: dict[str, tuple[int, ...]] = {}
+    for name, words in {"all": [], "layer": ["--layer", "1"], "head": ["--head", "2", "--place", "encoder"]}.items():
+        done = tfm("inspect", "--run", run, TEXT, "-o", tmp_path / f"{name}.png", *words)
+        assert (done.code, "no room" in done.err) == (0, False)
+        sides[name] = imread(tmp_path / f"{name}.png").shape
+    assert sides["all"][0] > sides["layer"][0] > 0
+    assert sides["layer"][1] > sides["head"][1]
+    long = ["a " * 110, "--target", "b " * 110]
+    assert "no room for all labels" in tfm("inspect", "--run", run, *long, "-o", tmp_path / "long.svg").err
+    assert "no room" not in tfm("inspect", "--run", run, *long, "--head", 1, "-o", tmp_path / "one.svg").err
+
+
 def test_letters_that_no_font_has_are_drawn_as_numbers(
     tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
