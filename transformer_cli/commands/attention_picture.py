@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 check_picture = check_plot
 _PIECE_INCHES, _LEAST_INCHES, _MOST_INCHES = 0.16, 1.6, 9.0  # of one map beside many
 _PICTURE_INCHES = 42.0  # 5,000 pixels: what the maps of a row may take together, if that gives each of them more
-_LABEL_INCHES = 0.09  # of a token, for a label of 6 points
+_LABEL_INCHES, _POINTS = 0.08, 6  # of a token, for a label of 5 points at least and of so many at most
 #: Fonts with Chinese, Japanese and Korean letters, as Debian, macOS and Windows call them.
 _WIDE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
@@ -65,7 +65,7 @@ def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[s
             for number, (axes, (head, weights)) in enumerate(zip(line, row.maps.items(), strict=False)):
                 axes.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="equal", interpolation="nearest")
                 axes.set_title(f"{row.place} {row.layer}, head {head}", fontsize=8)
-                _label(axes, [] if number else queries, keys)
+                _label(axes, [] if number else queries, keys, min(_POINTS, 64 * _piece_inches(maps, row, rows)))
             for axes in line[len(row.maps) :]:
                 axes.set_axis_off()
         figure.suptitle("rows look at columns; dark is 1", fontsize=9)
@@ -79,8 +79,12 @@ def are_labelled(maps: SentenceMaps, rows: Sequence[Row]) -> bool:
 
 
 def _is_labelled(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> bool:
-    side_by_side = max(len(rows), *(len(row.maps) for row in rows))
-    return _inches(_tokens(maps, row), side_by_side) >= _LABEL_INCHES * _tokens(maps, row)
+    return _piece_inches(maps, row, rows) >= _LABEL_INCHES
+
+
+def _piece_inches(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> float:
+    tokens, side_by_side = _tokens(maps, row), max(len(rows), *(len(each.maps) for each in rows))
+    return _inches(tokens, side_by_side) / tokens
 
 
 def _tokens(maps: SentenceMaps, row: Row) -> int:
@@ -98,9 +102,9 @@ def _labels(maps: SentenceMaps, place: str, missing: Iterable[str]) -> tuple[lis
     return tuple([piece.translate(names).replace("$", r"\$") for piece in side] for side in maps.sides(place))  # type: ignore[return-value]
 
 
-def _label(axes: Any, queries: list[str], keys: list[str]) -> None:
+def _label(axes: Any, queries: list[str], keys: list[str], points: float) -> None:
     for labels, set_ticks, turn in ((keys, axes.set_xticks, 90), (queries, axes.set_yticks, 0)):
-        set_ticks(range(len(labels)), labels, fontsize=6, rotation=turn)
+        set_ticks(range(len(labels)), labels, fontsize=points, rotation=turn)
     axes.tick_params(length=0)
 
 

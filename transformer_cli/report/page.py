@@ -17,6 +17,7 @@ from jinja2 import Environment
 from transformer_cli import __version__
 from transformer_cli.report import curves
 from transformer_cli.report.contents import Contents
+from transformer_cli.wording import counted
 
 
 def page(contents: Contents) -> str:
@@ -36,6 +37,7 @@ def page(contents: Contents) -> str:
         most_heads=max((head.head for head in contents.heads), default=0),
         frame=curves,
         data={"maps": contents.maps, "charts": [_pointed(chart) for chart in contents.charts]},
+        counted=counted,
         version=__version__,
     )
 
