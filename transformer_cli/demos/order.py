@@ -76,7 +76,7 @@ def _mean_difference(ours: Tensor, theirs: Tensor) -> float:
 
 def _draw(encoded: dict[str, tuple[Tensor, Tensor]], figure: Any) -> None:
     grid = figure.subplots(-(-len(encoded) // _COLUMNS), _COLUMNS, squeeze=False).flat
-    for axes, (kind, (ours, theirs)) in zip(grid, encoded.items(), strict=False):
+    for (kind, (ours, theirs)), axes in zip(encoded.items(), grid, strict=False):
         distances = (ours[:, None] - theirs[None]).norm(dim=-1) / ours.norm(dim=-1).mean()  # [S, S]
         axes.imshow(distances.numpy(), vmin=0, vmax=1.5, cmap="Blues")
         for row, line in enumerate(distances.tolist()):
@@ -86,6 +86,6 @@ def _draw(encoded: dict[str, tuple[Tensor, Tensor]], figure: Any) -> None:
         axes.set_xticks(range(len(_OTHER)), [f"{word}\n{_MEANING[word]}" for word in _OTHER])
         axes.set_yticks(range(len(_WORDS)), [f"{word} {_MEANING[word]}" for word in _WORDS])
         axes.set_title(f"positions: {kind}")
-    for axes in grid:
+    for axes in grid:  # those that are left
         axes.remove()
     figure.suptitle("distance of each word's vector in one sentence to those in the other")
