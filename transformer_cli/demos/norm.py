@@ -86,7 +86,7 @@ def _draw(gradients: Gradients, losses: Gradients, figure: Any) -> None:
             right.plot(losses[placement, depth], linewidth=1, **style)
     left.set(yscale="log", xlabel="layer / number of layers", ylabel="norm", title="gradient before the first step")
     right.set(xlabel="step", ylabel="loss per token", title="training")
-    names = {
+    names: dict[str, dict[str, Any]] = {
         f"{placement.capitalize()}-Norm": {"color": "black", "linestyle": dashes[placement]} for placement in dashes
     }
     names |= {counted(depth, "layer"): {"color": colour, "linewidth": 4} for depth, colour in colours.items()}
