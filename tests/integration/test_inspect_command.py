@@ -1,4 +1,4 @@
-"""``tfm inspect`` and ``tfm check``: maps of a sentence, heads over the dev set, the list of a run."""
+"""``tfm inspect``: maps of a sentence, and heads over the dev set."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,6 @@ from toy_language import TINY
 from transformer_cli import load
 from transformer_cli.cli import main
 from transformer_cli.inspection.inspector import Inspector
-from transformer_cli.model import attention
 
 TEXT = "one cats sleep."
 
@@ -72,6 +71,19 @@ def test_a_picture_and_arrays(tfm: Tfm, run: Path, tmp_path: Path, ending: str) 
         assert arrays["src_pieces"].tolist() == shown["src_pieces"]
 
 
+def test_a_picture_of_one_layer_or_head_and_of_more_tokens_than_have_room(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    sides: dict[str, tuple[int, ...]] = {}
+    for name, words in {"all": [], "layer": ["--layer", "1"], "head": ["--head", "2", "--place", "encoder"]}.items():
+        done = tfm("inspect", "--run", run, TEXT, "-o", tmp_path / f"{name}.png", *words)
+        assert (done.code, "no room" in done.err) == (0, False)
+        sides[name] = imread(tmp_path / f"{name}.png").shape
+    assert sides["all"][0] > sides["layer"][0] > 0
+    assert sides["layer"][1] > sides["head"][1]
+    long = ["a " * 110, "--target", "b " * 110]
+    assert "no room for all labels" in tfm("inspect", "--run", run, *long, "-o", tmp_path / "long.svg").err
+    assert "no room" not in tfm("inspect", "--run", run, *long, "--head", 1, "-o", tmp_path / "one.svg").err
+
+
 def test_letters_that_no_font_has_are_drawn_as_numbers(
     tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,16 +133,6 @@ def test_what_is_refused(tfm: Tfm, run: Path, arguments: list[str], message: str
     assert message in done.err
 
 
-def test_check_of_a_sound_run(tfm: Tfm, run: Path) -> None:
-    done = tfm("check", run)
-    assert done.code == 0
-    assert done.lines[0].startswith("ok    masks")
-    names = [check["name"] for check in tfm("check", run, "--json").json["checks"]]
-    assert names[0] == "masks"
-    assert {"learning rate", "warm-up", "norm placement", "variance per layer", "heads"} < set(names)
-    assert {"gradient norms", "clipping", "skipped steps"} < set(names)
-
-
 @pytest.fixture(scope="module")
 def mixed(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose encoder attends to mixtures, which have no names."""
@@ -169,13 +171,3 @@ def test_mixtures_are_not_looked_at_as_if_they_were_tokens(tfm: Tfm, mixed: Path
     ] is False  # longer than the run
     assert all((check["advice"] is None) == check["sound"] for check in checked.json["checks"])
     assert tfm("report", mixed, "-o", tmp_path / "report.html", "--lines", 8).code == 0
-
-
-def test_check_of_a_model_that_sees_the_future(tfm: Tfm, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = attention.MultiHeadAttention.forward
-    monkeypatch.setattr(
-        attention.MultiHeadAttention, "forward", lambda *args, causal=False, **rest: whole(*args, **rest)
-    )
-    done = tfm("check", run)
-    assert done.code == 1
-    assert "decoder layer 1, masked self-attention, sees the future" in done.lines[0]

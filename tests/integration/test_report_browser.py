@@ -138,6 +138,17 @@ def test_the_page_never_scrolls_sideways(report: Page, base_report: Path, width:
     assert report.complaints == []
 
 
+def test_a_wide_table_scrolls_by_itself_on_a_phone_and_keeps_its_columns(report: Page, base_report: Path) -> None:
+    report.resize(390, 844)
+    report.open(base_report)
+    assert report.run(
+        "(() => { const box = document.querySelector('#scores .scroll'); box.scrollLeft = 99;"
+        "return box.scrollLeft === 99 && box.scrollWidth > 1.5 * box.clientWidth; })()"
+    )
+    assert report.run("document.querySelector('#scores td.long').getBoundingClientRect().width") > 310
+    assert report.run("document.querySelector('#scores tbody tr').getBoundingClientRect().height") < 110
+
+
 #: How much brighter the brighter one of an element's text and the paper is (WCAG 2.1, 1.4.3).
 contrast = """(selector) => {
   const light = (colour) => { const [r, g, b] = colour.match(/[\\d.]+/g).map((x) => x / 255)

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 
 from transformer_cli.benchmark.attention import PASSES, Shape
 from transformer_cli.benchmark.report import Row
-from transformer_cli.demos import cost, masks, norm, order, scaling, warmup
+from transformer_cli.demos import cost, heads, masks, norm, order, scaling, warmup
 from transformer_cli.demos.report import DemoReport, Table, Wish
 from transformer_cli.demos.small_training import Training, batch_of, exact_matches, small_model, symbols, train
+from transformer_cli.inspection.heads import Head
 
 
 def columns(table: Table) -> dict[str, list[object]]:
@@ -106,6 +107,16 @@ def test_the_trainings_show_what_is_claimed() -> None:
     assert of_depth["pre", 12] < 0.8 * of_depth["post", 12]
     post, post_at_once, _, pre_at_once = columns(warmup.demonstrate(Wish()).tables[0])["loss at the end"]
     assert max(post, pre_at_once) < 0.9 * post_at_once
+
+
+def test_the_clearest_head_of_a_type_is_not_one_that_looks_at_separators() -> None:
+    def head(number: int, kind: str, entropy: float, separators: float) -> Head:
+        return Head("cross", 1, number, kind, entropy, *[0.0] * 5, separators, 0.0, None, None)
+
+    sure_of_nothing, clear = head(1, "alignment-like", 0.1, 0.4), head(2, "alignment-like", 0.2, 0.1)
+    assert heads._typical("alignment-like", [sure_of_nothing, clear]) is clear
+    assert heads._typical("broad", [head(1, "broad", 0.95, 0.4), clear, head(3, "broad", 0.9, 0.1)]).head == 3
+    assert heads._typical("separator", [head(1, "separator", 0.1, 0.6), head(2, "separator", 0.2, 0.9)]).head == 2
 
 
 def test_cost(monkeypatch: pytest.MonkeyPatch) -> None:

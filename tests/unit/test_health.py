@@ -51,7 +51,8 @@ def test_settings(keys: dict[str, object], named: list[str]) -> None:
 
 
 def test_a_warm_up_must_end_before_the_run() -> None:
-    assert unsound(settings_checks(config(train__warmup_steps=200), 190)) == ["warm-up"]
+    for steps in (190, 200):
+        assert unsound(settings_checks(config(train__warmup_steps=200), steps)) == ["warm-up"]
     assert unsound(settings_checks(config(train__warmup_steps=200), None)) == []
 
 
@@ -83,7 +84,7 @@ def test_no_clipping_is_no_fault() -> None:
     assert "off" in next(check.evidence for check in checks if check.name == "clipping")
 
 
-@pytest.mark.parametrize("factor", [1e4, 1e-9, float("nan")])
+@pytest.mark.parametrize("factor", [1e4, 1e-9, 0.0, float("nan")])
 def test_variances_that_explode_or_vanish(factor: float) -> None:
     model = tiny_model(norm_placement="post", encoder_layers=3)
     batch = sentences(4, 6), sentences(4, 5, seed=1)
@@ -95,6 +96,15 @@ def test_variances_that_explode_or_vanish(factor: float) -> None:
     found = variance_check(model, *batch)
     assert not found.sound
     assert "encoder layer 1 to 2" in found.evidence or "encoder layer 2 to 3" in found.evidence
+
+
+def test_a_variance_that_only_shrinks() -> None:
+    model = tiny_model(norm_placement="post")
+    with torch.no_grad():
+        for part in model.decoder.layers[-1].feed_forward_residual.norm.parameters():
+            part.mul_(1e-2)
+    found = variance_check(model, sentences(4, 6), sentences(4, 5, seed=1))
+    assert (found.sound, "decoder layer 1 to 2" in found.evidence) == (False, True)
 
 
 def test_variances_leave_padding_and_the_model_alone() -> None:

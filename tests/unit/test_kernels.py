@@ -194,6 +194,20 @@ def test_refused_with_name_and_reason(name: str) -> None:
         ModelConfig.model_validate(ROWS[name])
 
 
+@pytest.mark.parametrize("positions", ["t5", "alibi", "transformer_xl"])
+@pytest.mark.parametrize(
+    ("attention", "told"),
+    [
+        ("flash", "attention.encoder: flash and attention.decoder: flash"),
+        ({"encoder": "linformer"}, "attention.encoder: linformer"),
+        ({"decoder": "sparse"}, "attention.decoder: sparse"),
+    ],
+)
+def test_a_refusal_names_what_was_given(positions: str, attention: object, told: str) -> None:
+    with pytest.raises(ValueError, match=f"positions: {positions} with {told}: they add numbers"):
+        ModelConfig.model_validate({"positions": positions, "attention": attention})
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from transformer_cli.evaluation import Line
 from transformer_cli.inspection.inspector import SentenceMaps
 from transformer_cli.report.curves import LEFT, RIGHT, exact, short, thinned, ticks, training_charts
 from transformer_cli.report.maps import packed, size
-from transformer_cli.report.page import page
+from transformer_cli.report.page import _tiles, page
 from transformer_cli.report.translations import Translations, worth_a_look
 
 
@@ -152,3 +153,22 @@ def test_a_page_is_whole_and_says_what_it_is() -> None:
     assert {link[1:] for link in seen.named("href") if link.startswith("#")} == set(SECTIONS)
     assert ("html", "lang", "en") in seen.attributes
     assert "width=device-width, initial-scale=1" in seen.named("content")
+
+
+def score(value: float, metric: str, decoding: str) -> dict[str, object]:
+    return {"metric": metric, "score": value, "text": "split test", "decoding": decoding}
+
+
+@pytest.mark.parametrize(
+    ("scores", "shown"),
+    [
+        ([score(99, "BLEU", "beam 50"), score(61, "chrF", "beam 5"), score(40, "BLEU", "beam 5")], "40.00"),
+        ([score(61, "chrF", "beam 5"), score(40, "BLEU", "beam 1")], "61.00"),
+        ([score(39, "BLEU", "beam 50")], "39.00"),
+    ],
+)
+def test_the_first_score_to_see_is_that_of_the_recipes_own_search(scores: list[dict[str, object]], shown: str) -> None:
+    contents = replace(hostile(), scores=scores, decoding="beam 5")
+    (value, note), *_ = [(value, note) for name, value, note in _tiles(contents) if name in ("BLEU", "chrF")]
+    assert value == shown
+    assert ("not searched as the recipe says" in note) == (shown == "39.00")

@@ -20,10 +20,13 @@ class Place(StrEnum):
 Text = Annotated[str | None, typer.Argument(help="The sentence to look at.")]
 Target = Annotated[str | None, typer.Option("--target", help="Its translation, instead of the run's own.")]
 Picture = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Draw all maps of all heads: FILE.png or .svg.", dir_okay=False)
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Draw all maps, or those of --layer or --head: FILE.png or .svg.", dir_okay=False
+    ),
 ]
 Npz = Annotated[Path | None, typer.Option("--npz", help="Write all maps as arrays of numpy.", dir_okay=False)]
-Which = Annotated[Place, typer.Option("--place", help="Which map the terminal shows.")]
+Which = Annotated[Place, typer.Option("--place", help="Which map the terminal shows, and the picture of a layer.")]
 Layer = Annotated[int | None, typer.Option("--layer", min=1, help="Of this layer. (default: the last but one)")]
 HeadNumber = Annotated[int | None, typer.Option("--head", min=1, help="Of this head. (default: the mean of all)")]
 Heads = Annotated[bool, typer.Option("--heads", help="Measure what every head does over the dev set instead.")]

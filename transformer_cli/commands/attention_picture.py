@@ -1,15 +1,23 @@
-"""All attention maps of a sentence as one picture: a row for each layer of each place, a column for each head."""
+"""Attention maps of a sentence as one picture: a row for each layer of each place, a column for each head.
 
-from collections.abc import Iterable
+All of them, or those of one layer or head, which have more room: with many tokens the labels need it.
+"""
+
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.commands.bench_plot import check_plot
 from transformer_cli.inspection.inspector import SentenceMaps
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 check_picture = check_plot
-_PIECE_INCHES, _LEAST_INCHES, _MOST_INCHES = 0.16, 1.6, 9.0  # of one map
-_MOST_LABELLED = 64  # tokens: beyond, labels would be smaller than a point
+_PIECE_INCHES, _LEAST_INCHES, _MOST_INCHES = 0.16, 1.6, 9.0  # of one map beside many
+_PICTURE_INCHES = 42.0  # 5,000 pixels: what the maps of a row may take together, if that gives each of them more
+_LABEL_INCHES, _POINTS = 0.08, 6  # of a token, for a label of 5 points at least and of so many at most
 #: Fonts with Chinese, Japanese and Korean letters, as Debian, macOS and Windows call them.
 _WIDE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
@@ -17,8 +25,25 @@ _WIDE_FONTS = (
 )
 
 
-def write_picture(maps: SentenceMaps, path: Path) -> list[str]:
-    """Draw the maps into a PNG or SVG file.
+class Row(NamedTuple):
+    """The maps of one layer that are to be drawn."""
+
+    place: str
+    layer: int
+    maps: "dict[int, NDArray[np.float32]]"  # by the number of the head: [T, S]
+
+
+def rows_of(maps: SentenceMaps) -> list[Row]:
+    """Return all layers of all places, with all heads."""
+    return [
+        Row(place, number, dict(enumerate(layer, 1)))
+        for place, layers in maps.weights.items()
+        for number, layer in enumerate(layers, 1)
+    ]
+
+
+def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[str]:
+    """Draw maps of a sentence into a PNG or SVG file.
 
     Returns:
         The characters that no font of this machine has; they are drawn as their numbers (U+4F60).
@@ -29,29 +54,46 @@ def write_picture(maps: SentenceMaps, path: Path) -> list[str]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    rows = [(place, number, layer) for place, layers in maps.weights.items() for number, layer in enumerate(layers, 1)]
-    heads = max(len(layer) for _, _, layer in rows)
-    pieces = {*maps.src_pieces, *maps.tgt_inputs, *maps.tgt_pieces}
-    fonts, missing = fonts_for(set("".join(pieces)))
-    sizes = [_inches(max(layer.shape[1:])) for _, _, layer in rows]
+    columns = max(len(row.maps) for row in rows)
+    fonts, missing = fonts_for(set("".join([*maps.src_pieces, *maps.tgt_inputs, *maps.tgt_pieces])))
+    sizes = [_inches(_tokens(maps, row), max(columns, len(rows))) + 0.7 for row in rows]
     with mpl.rc_context({"font.family": fonts, "svg.fonttype": "path"}):
-        figure = Figure(figsize=(1.5 + heads * max(sizes), 1 + sum(sizes)), layout="constrained")
-        grid = figure.subplots(len(rows), heads, squeeze=False, gridspec_kw={"height_ratios": sizes})
-        for line, (place, number, layer) in zip(grid, rows, strict=True):
-            queries, keys = _labels(maps, place, missing)
-            for head, (axes, weights) in enumerate(zip(line, layer, strict=False), 1):
+        figure = Figure(figsize=(1.5 + columns * max(sizes), 1 + sum(sizes)), layout="constrained")
+        grid = figure.subplots(len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": sizes})
+        for line, row in zip(grid, rows, strict=True):
+            queries, keys = _labels(maps, row.place, missing) if _is_labelled(maps, row, rows) else ([], [])
+            for number, (axes, (head, weights)) in enumerate(zip(line, row.maps.items(), strict=False)):
                 axes.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="equal", interpolation="nearest")
-                axes.set_title(f"{place} {number}, head {head}", fontsize=8)
-                _label(axes, queries if head == 1 else [], keys)
-            for axes in line[len(layer) :]:
+                axes.set_title(f"{row.place} {row.layer}, head {head}", fontsize=8)
+                _label(axes, [] if number else queries, keys, min(_POINTS, 64 * _piece_inches(maps, row, rows)))
+            for axes in line[len(row.maps) :]:
                 axes.set_axis_off()
         figure.suptitle("rows look at columns; dark is 1", fontsize=9)
         figure.savefig(path, dpi=120)
     return sorted(missing)
 
 
-def _inches(tokens: int) -> float:
-    return min(max(_PIECE_INCHES * tokens, _LEAST_INCHES), _MOST_INCHES) + 0.7
+def are_labelled(maps: SentenceMaps, rows: Sequence[Row]) -> bool:
+    """Return whether every map has room for its labels."""
+    return all(_is_labelled(maps, row, rows) for row in rows)
+
+
+def _is_labelled(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> bool:
+    return _piece_inches(maps, row, rows) >= _LABEL_INCHES
+
+
+def _piece_inches(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> float:
+    tokens, side_by_side = _tokens(maps, row), max(len(rows), *(len(each.maps) for each in rows))
+    return _inches(tokens, side_by_side) / tokens
+
+
+def _tokens(maps: SentenceMaps, row: Row) -> int:
+    return max(map(len, maps.sides(row.place)))
+
+
+def _inches(tokens: int, side_by_side: int) -> float:
+    most = max(_MOST_INCHES, _PICTURE_INCHES / side_by_side)
+    return min(max(_PIECE_INCHES * tokens, _LEAST_INCHES), most)
 
 
 def _labels(maps: SentenceMaps, place: str, missing: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -60,10 +102,9 @@ def _labels(maps: SentenceMaps, place: str, missing: Iterable[str]) -> tuple[lis
     return tuple([piece.translate(names).replace("$", r"\$") for piece in side] for side in maps.sides(place))  # type: ignore[return-value]
 
 
-def _label(axes: Any, queries: list[str], keys: list[str]) -> None:
+def _label(axes: Any, queries: list[str], keys: list[str], points: float) -> None:
     for labels, set_ticks, turn in ((keys, axes.set_xticks, 90), (queries, axes.set_yticks, 0)):
-        shown = labels if len(labels) <= _MOST_LABELLED else []
-        set_ticks(range(len(shown)), shown, fontsize=6, rotation=turn)
+        set_ticks(range(len(labels)), labels, fontsize=points, rotation=turn)
     axes.tick_params(length=0)
 
 

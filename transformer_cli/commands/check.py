@@ -11,6 +11,11 @@ from transformer_cli.inspection.health import Check, heads_check, log_checks, se
 from transformer_cli.inspection.inspector import Inspector
 from transformer_cli.inspection.mask_doctor import examine
 
+_OF_MASKS = (
+    "a mask or a kernel is wrong, or (is the same in every sentence) the layers before have collapsed, see variance "
+    "per layer: the model has to be trained anew"
+)
+
 
 @dataclass(frozen=True)
 class CheckReport:
@@ -39,7 +44,7 @@ def check_run(run: Path | None, device: str, quiet: bool) -> CheckReport:
     found = examine(model, batch.src, batch.tgt_in)
     masks = "; ".join(map(str, found)) or "nothing is seen that must not be, and nothing is blind"
     checks = [
-        Check("masks", not found, masks, "a mask or a kernel is wrong: the model has to be trained anew"),
+        Check("masks", not found, masks, _OF_MASKS),
         *settings_checks(config, folder.info.get("total_steps")),
         *log_checks(folder.metrics(), config),
         variance_check(model, batch.src, batch.tgt_in),

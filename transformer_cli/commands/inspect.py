@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from transformer_cli.commands.attention_picture import check_picture, write_picture
+from transformer_cli.commands.attention_picture import Row, are_labelled, check_picture, rows_of, write_picture
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import Note, note_on_stderr
 from transformer_cli.commands.output_file import explained, refuse_file_of_run
@@ -114,8 +114,7 @@ def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.fl
     if request.place not in maps.weights:
         raise UserError("linformer has no map of tokens", got=f"--place {request.place}", expected="decoder or cross")
     layers = maps.weights[request.place]
-    # The last layer but one: where cross-attention resembles an alignment most (Garg et al. 2019).
-    number = max(1, len(layers) - 1) if request.layer is None else request.layer
+    number = _layer_number(maps, request)
     if number > len(layers):
         raise UserError("there is no such layer", got=number, expected=f"1 to {len(layers)}")
     heads = layers[number - 1]
@@ -126,10 +125,28 @@ def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.fl
     return heads[request.head - 1], f"{request.place} attention, layer {number} of {len(layers)}, head {request.head}"
 
 
+def _pictured(maps: SentenceMaps, request: InspectRequest) -> list[Row]:
+    """Return what the picture shows: everything, or, if a layer or head was asked for, only that of the place."""
+    rows = rows_of(maps)
+    if request.layer is None and request.head is None:
+        return rows
+    number = _layer_number(maps, request)
+    (row,) = (row for row in rows if (row.place, row.layer) == (request.place, number))
+    return [row if request.head is None else row._replace(maps={request.head: row.maps[request.head]})]
+
+
+def _layer_number(maps: SentenceMaps, request: InspectRequest) -> int:
+    # The last layer but one: where cross-attention resembles an alignment most (Garg et al. 2019).
+    return max(1, len(maps.weights[request.place]) - 1) if request.layer is None else request.layer
+
+
 def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> None:
     if request.picture is not None:
+        rows = _pictured(maps, request)
+        if not are_labelled(maps, rows):
+            note("the picture has no room for all labels; with --layer or --head it draws fewer maps, and larger")
         with explained(request.picture):
-            missing = write_picture(maps, request.picture)
+            missing = write_picture(maps, rows, request.picture)
         if missing:
             from matplotlib import get_cachedir
 

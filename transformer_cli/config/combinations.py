@@ -16,6 +16,7 @@ class Combination(NamedTuple):
     names: str
     found: Callable[["ModelConfig"], bool]
     why: str
+    given: Callable[["ModelConfig"], str] | None = None  # those of a configuration, where the names are of several
 
 
 def _places(config: "ModelConfig", implementation: str) -> set[str]:
@@ -31,9 +32,10 @@ def _odd_d_k(config: "ModelConfig") -> bool:
     return (config.d_k or config.d_model // config.n_heads) % 2 == 1
 
 
-def _no_scores(config: "ModelConfig") -> bool:
-    chosen = {config.attention.encoder, config.attention.decoder}
-    return bool(chosen & {"flash", "linformer", "sparse"})
+def _without_scores(config: "ModelConfig") -> list[str]:
+    """Return the self-attentions whose kernel holds no scores."""
+    chosen = {"encoder": config.attention.encoder, "decoder": config.attention.decoder}
+    return [f"attention.{place}: {kernel}" for place, kernel in chosen.items() if kernel not in ("naive", "sdpa")]
 
 
 def _is_default(config: "ModelConfig", key: str) -> bool:
@@ -89,8 +91,9 @@ REFUSED = (
     ),
     Combination(
         "positions: t5, alibi or transformer_xl with flash, linformer or sparse self-attention",
-        lambda c: c.positions in ("t5", "alibi", "transformer_xl") and _no_scores(c),
+        lambda c: c.positions in ("t5", "alibi", "transformer_xl") and bool(_without_scores(c)),
         "they add numbers to scores that this kernel never holds: choose naive or sdpa, or rotary positions",
+        lambda c: f"positions: {c.positions} with {' and '.join(_without_scores(c))}",
     ),
 )
 
@@ -103,4 +106,4 @@ def refuse_meaningless(config: "ModelConfig") -> None:
     """
     for row in REFUSED:
         if row.found(config):
-            raise ValueError(f"{row.names}: {row.why}")
+            raise ValueError(f"{row.given(config) if row.given else row.names}: {row.why}")

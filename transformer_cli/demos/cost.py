@@ -43,8 +43,9 @@ def demonstrate(wish: Wish, *, lengths: Sequence[int] = LENGTHS, repeats: int = 
     ]
     return DemoReport(
         "cost",
-        "Attention takes n² time; the equation takes n² memory too, and flash attention does not.",
-        "Vaswani et al. 2017, table 1; Dao et al. 2022, FlashAttention",
+        "Attention takes n² time; the equation takes n² memory too, and flash attention does not. "
+        "A window of keys takes about n of both.",
+        "Vaswani et al. 2017, table 1; Dao et al. 2022, FlashAttention; Beltagy et al. 2020, Longformer",
         tables,
         [_sentence(part) for part in grown if part.direction == PASSES[-1]],
         partial(_draw, rows),

@@ -48,8 +48,14 @@ def demonstrate(wish: Wish) -> DemoReport:
 
 
 def _typical(kind: str, heads: Sequence[Head]) -> Head:
-    """Return the clearest head of a type: the one that is surest of its tokens, or of none."""
-    return (max if kind == "broad" else min)(heads, key=lambda head: head.entropy)
+    """Return the clearest head of a type: the one that is surest of its tokens, or of none.
+
+    Where a head has nothing to say it looks at </s>, and is very sure of it: that shows no type but its own.
+    """
+    if kind == "separator":
+        return max(heads, key=lambda head: head.separators)
+    unsure = -1 if kind == "broad" else 1
+    return min(heads, key=lambda head: unsure * head.entropy + head.separators)
 
 
 def _sentence_maps(inspector: Inspector, wish: Wish) -> SentenceMaps:

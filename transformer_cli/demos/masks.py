@@ -116,19 +116,24 @@ def _draw(masks: dict[str, Tensor], outcomes: Sequence[Outcome], figure: Any) ->
     above, below = figure.subfigures(2, 1, height_ratios=(1, 1.6))
     above.suptitle("rows may look at the dark columns: a sentence of 3 tokens and 2 of padding", fontsize=9)
     for axes, (name, mask) in zip(above.subplots(1, len(masks)), masks.items(), strict=True):
-        axes.imshow(mask.float().numpy(), vmin=0, vmax=1, cmap="Blues")
+        axes.pcolormesh(mask.float().numpy(), vmin=0, vmax=1.2, cmap="Blues", edgecolors="grey", linewidth=0.5)
         axes.set_title(name, fontsize=7)
-        axes.set(xticks=[], yticks=[])
+        axes.set(xticks=[], yticks=[], aspect="equal")
+        axes.invert_yaxis()
     curves, bars = below.subplots(1, 2)
     for outcome in outcomes:
         curves.plot(outcome.losses, label=outcome.fault, linewidth=1)
     curves.set(xlabel="step", ylabel="loss per token", title="the loss looks good")
     curves.legend(fontsize=7)
     places = torch.arange(len(outcomes)).tolist()
-    bars.barh([p - 0.2 for p in places], [o.right for o in outcomes], 0.4, label="right")
-    padded = [o.right_when_padded for o in outcomes]
-    bars.barh([p + 0.2 for p in places], padded, 0.4, label="right beside a long sentence")
+    shares = {
+        "right": [o.right for o in outcomes],
+        "right beside a long sentence": [o.right_when_padded for o in outcomes],
+    }
+    for (name, own), offset in zip(shares.items(), (-0.2, 0.2), strict=True):
+        drawn = bars.barh([place + offset for place in places], own, 0.4, label=name)
+        bars.bar_label(drawn, [f"{share:.1%}" for share in own], padding=3, fontsize=7)
     bars.set_yticks(places, [o.fault for o in outcomes], fontsize=7)
-    bars.set(xlim=(0, 1), title="the translation does not")
+    bars.set(xlim=(0, 1.12), title="the translation does not")
     bars.invert_yaxis()
     bars.legend(fontsize=7, loc="center right")

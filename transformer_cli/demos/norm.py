@@ -20,6 +20,7 @@ from transformer_cli.demos.small_training import (
     symbols,
     train,
 )
+from transformer_cli.wording import counted
 
 DEPTHS = (2, 6, 12, 24)
 _TRAINED = (2, 12)
@@ -79,11 +80,16 @@ def _draw(gradients: Gradients, losses: Gradients, figure: Any) -> None:
     dashes = dict(zip(_PLACEMENTS, ("-", "--"), strict=True))
     colours = {depth: f"C{number}" for number, depth in enumerate(dict.fromkeys(depth for _, depth in gradients))}
     for (placement, depth), norms in gradients.items():
-        style = {"linestyle": dashes[placement], "color": colours[depth], "label": f"{placement}, {depth} layers"}
+        style = {"linestyle": dashes[placement], "color": colours[depth]}
         left.plot([(number + 1) / depth for number in range(depth)], norms, marker=".", **style)
         if (placement, depth) in losses:
             right.plot(losses[placement, depth], linewidth=1, **style)
     left.set(yscale="log", xlabel="layer / number of layers", ylabel="norm", title="gradient before the first step")
     right.set(xlabel="step", ylabel="loss per token", title="training")
-    lines, names = left.get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside right center", fontsize=8)
+    names: dict[str, dict[str, Any]] = {
+        f"{placement.capitalize()}-Norm": {"color": "black", "linestyle": dashes[placement]} for placement in dashes
+    }
+    names |= {counted(depth, "layer"): {"color": colour, "linewidth": 4} for depth, colour in colours.items()}
+    # Lines of their own: one entry for each norm and for each depth, not for each pair of them.
+    lines = [left.plot([], [], **style)[0] for style in names.values()]
+    figure.legend(lines, names, loc="outside right center")

@@ -23,6 +23,7 @@ _OTHER = "你打我"
 _MEANING = {"我": "I", "打": "hit", "你": "you"}  # in the picture, for those without the letters or their font
 _MODEL = {"encoder_layers": 2, "d_model": 64, "n_heads": 4, "d_ff": 128}
 _NONE, _ALIBI = "none", "alibi"
+_COLUMNS = 4  # of the picture
 
 
 def demonstrate(wish: Wish) -> DemoReport:
@@ -44,7 +45,7 @@ def demonstrate(wish: Wish) -> DemoReport:
             f"all other positions tell them apart, by {min(others):.2g} at least",
         ],
         partial(_draw, encoded),
-        size=(3.2 * len(kinds), 3.6),
+        size=(13, 3.4 * -(-len(kinds) // _COLUMNS)),
         letters=_WORDS,
         settings={"seed": wish.seed, "model": _MODEL},
     )
@@ -74,9 +75,8 @@ def _mean_difference(ours: Tensor, theirs: Tensor) -> float:
 
 
 def _draw(encoded: dict[str, tuple[Tensor, Tensor]], figure: Any) -> None:
-    for axes, (kind, (ours, theirs)) in zip(
-        figure.subplots(1, len(encoded), squeeze=False)[0], encoded.items(), strict=True
-    ):
+    grid = figure.subplots(-(-len(encoded) // _COLUMNS), _COLUMNS, squeeze=False).flat
+    for (kind, (ours, theirs)), axes in zip(encoded.items(), grid, strict=False):
         distances = (ours[:, None] - theirs[None]).norm(dim=-1) / ours.norm(dim=-1).mean()  # [S, S]
         axes.imshow(distances.numpy(), vmin=0, vmax=1.5, cmap="Blues")
         for row, line in enumerate(distances.tolist()):
@@ -86,4 +86,6 @@ def _draw(encoded: dict[str, tuple[Tensor, Tensor]], figure: Any) -> None:
         axes.set_xticks(range(len(_OTHER)), [f"{word}\n{_MEANING[word]}" for word in _OTHER])
         axes.set_yticks(range(len(_WORDS)), [f"{word} {_MEANING[word]}" for word in _WORDS])
         axes.set_title(f"positions: {kind}")
+    for axes in grid:  # those that are left
+        axes.remove()
     figure.suptitle("distance of each word's vector in one sentence to those in the other")

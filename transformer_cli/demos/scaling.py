@@ -125,7 +125,12 @@ def _draw(variances: Any, attention: Any, losses: dict[str, list[float]], figure
         own = [row for row in attention if row[1] == name]
         middle.plot([row[0] for row in own], [row[5] for row in own], "o-", label=name)
         right.plot(losses[name.split()[0]], linewidth=1, label=name)
-    middle.set(xscale="log", yscale="log", xlabel="d_k", ylabel="norm", title="gradient of the softmax")
+    middle.set(xscale="log", xlabel="d_k", ylabel="norm", title="gradient of the softmax")
+    middle.set_ylim(bottom=0)
+    widths = list(dict.fromkeys(row[0] for row in attention))
+    for axes in (left, middle):
+        axes.set_xticks(widths, map(str, widths))
+        axes.set_xticks([], minor=True)
     right.set(xlabel="step", ylabel="loss per token", title=f"training, one head of d_k {_MODEL['d_k']}")
     for axes in (left, middle, right):
         axes.legend(fontsize=7)

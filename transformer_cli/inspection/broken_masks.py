@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_cli.inspection.mask_doctor import places
+from transformer_cli.inspection.observation import places
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.masks import causal_mask
 from transformer_cli.model.transformer import Transformer
@@ -31,6 +31,11 @@ def forgotten(mask: Tensor | None, causal: bool, t: int, s: int) -> tuple[Tensor
 def off_by_one(mask: Tensor | None, causal: bool, t: int, s: int) -> tuple[Tensor | None, bool]:
     """Put the diagonal one too far to the right: every token sees the next one, which it shall predict."""
     return (torch.ones(t, s, dtype=torch.bool).tril(1), False) if causal else (mask, causal)
+
+
+def too_strict(mask: Tensor | None, causal: bool, t: int, s: int) -> tuple[Tensor | None, bool]:
+    """Put the diagonal one too far to the left: no token sees itself, and the first one sees nothing."""
+    return (torch.ones(t, s, dtype=torch.bool).tril(-1), False) if causal else (mask, causal)
 
 
 def maximum(mask: Tensor | None, causal: bool, t: int, s: int) -> tuple[Tensor | None, bool]:
@@ -82,7 +87,7 @@ def planted(model: Transformer, fault: Fault, where: str = "") -> Iterator[None]
     Args:
         model: any; it is whole again afterwards.
         fault: what becomes of masks.
-        where: part of the names (``mask_doctor.places``) of the attentions that get it.
+        where: part of the names (``observation.places``) of the attentions that get it.
     """
     broken = [attention for name, attention in places(model).items() if where in name]
     for attention in broken:

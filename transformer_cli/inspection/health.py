@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformer_cli.config import Config
 from transformer_cli.decoding.model_steps import evaluating
 from transformer_cli.inspection.heads import Head, doubles
-from transformer_cli.inspection.mask_doctor import places
+from transformer_cli.inspection.observation import places
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.wording import counted
 

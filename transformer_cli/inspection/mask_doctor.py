@@ -6,20 +6,21 @@ A wrong mask gives a beautiful loss and useless translations, so it is looked fo
 reads a mask: the model is asked what its outputs depend on, attention by attention, with the inputs that each one
 gets in a real batch. So it does not matter how a mask was built, or which kernel computes with it.
 
-Whether a *training* is sound is asked in ``health.py``.
+How a model is watched is in ``observation.py``; whether a *training* is sound is asked in ``health.py``.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from transformer_cli.decoding.model_steps import evaluating
-from transformer_cli.model.attention import MultiHeadAttention, recorded_weights
+from transformer_cli.inspection.observation import Call, Side, awake, excerpt, observe, places
+from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.transformer import Transformer
 
-_SENTENCES, _TOKENS = 3, 12  # of the batch: enough to see every fault; a model of d_model 512, 6 + 6, takes 0.7 s
+_ROUNDING = 1e-6  # of a weight
 _TOLERANCE = 1e-3  # of the usual size of an output: kernels add in another order beside other sentences
 
 
@@ -35,15 +36,6 @@ class Finding:
         return f"{self.place} {self.what}: {self.evidence}"
 
 
-class Call(NamedTuple):
-    """What one attention was given, and what it made of it."""
-
-    inputs: tuple[Tensor, Tensor, Tensor]  # query [B, T, D], key and value [B, S, D]
-    mask: Tensor | None
-    causal: bool
-    output: Tensor  # [B, T, D]
-
-
 def examine(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Finding]:
     """Look for sight of the future, of padding, of other sentences, and for blindness.
 
@@ -55,81 +47,36 @@ def examine(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Finding]:
     Returns:
         What is wrong, from the first layer on; an empty list if nothing is.
     """
-    src, tgt_in = _excerpt(src, model.pad_id), _excerpt(tgt_in, model.pad_id)
-    real = {"source": src != model.pad_id, "target": tgt_in != model.pad_id}
-    with evaluating(model), torch.enable_grad():
-        calls, weights, hidden = _observe(model, src, tgt_in)
+    src, tgt_in = excerpt(src, model.pad_id), excerpt(tgt_in, model.pad_id)
+    source, target = Side(src, src != model.pad_id), Side(tgt_in, tgt_in != model.pad_id)
+    with evaluating(model), awake(model), torch.enable_grad():
+        calls, weights, hidden = observe(model, src, tgt_in)
         findings = []
         for place, attention in places(model).items():
-            queries = real["source" if place.startswith("encoder") else "target"]
-            keys = real["target" if "masked" in place else "source"]
-            call = calls[attention]
-            findings += _judge(place, attention, call, weights[attention], queries, keys)
+            queries = source if place.startswith("encoder") else target
+            keys = target if "masked" in place else source
+            findings += _judge(place, attention, calls[attention], weights[attention], (queries, keys))
         return findings or _judge_whole(model, src, tgt_in, hidden)
 
 
-def places(model: Transformer) -> dict[str, MultiHeadAttention]:
-    """Return every attention of a model by the name that a reader knows, from the first layer on."""
-    found = {}
-    for number, encoder_layer in enumerate(model.encoder.layers, 1):
-        found[f"encoder layer {number}, self-attention,"] = encoder_layer.self_attn
-    for number, decoder_layer in enumerate(model.decoder.layers, 1):
-        found[f"decoder layer {number}, masked self-attention,"] = decoder_layer.self_attn
-        found[f"decoder layer {number}, cross-attention,"] = decoder_layer.cross_attn
-    return found
-
-
-def _excerpt(ids: Tensor, pad_id: int) -> Tensor:
-    """Return the start of the batch, its first sentence cut to half, so that there is padding and another length."""
-    chosen = ids[:_SENTENCES, :_TOKENS]
-    chosen = torch.cat([chosen, chosen])[: max(2, len(chosen))]  # a batch of one: beside itself
-    chosen = chosen[:, : int((chosen != pad_id).sum(1).max())].clone()
-    chosen[0, -(-chosen.size(1) // 2) :] = pad_id
-    return chosen
-
-
-def _observe(
-    model: Transformer, src: Tensor, tgt_in: Tensor
-) -> tuple[dict[nn.Module, Call], dict[MultiHeadAttention, Tensor], Tensor]:
-    """Run the model as it trains; return what each attention got, its weights, and the hidden states ``[B, T, D]``."""
-    calls: dict[nn.Module, Call] = {}
-
-    def record(module: nn.Module, args: tuple[Any, ...], settings: dict[str, Any], output: Any) -> None:
-        mask = args[3] if len(args) > 3 else settings.get("mask")
-        calls[module] = Call(args[:3], mask, settings.get("causal", False), output[0])
-
-    attentions = list(places(model).values())
-    handles = [attention.register_forward_hook(record, with_kwargs=True) for attention in attentions]
-    try:
-        with torch.no_grad():
-            hidden = model.decode(tgt_in, model.encode(src), src)
-    finally:
-        for handle in handles:
-            handle.remove()
-    with torch.no_grad(), recorded_weights(attentions) as weights:
-        model.decode(tgt_in, model.encode(src), src)
-    return calls, weights, hidden
-
-
 def _judge(
-    place: str, attention: MultiHeadAttention, call: Call, weights: Tensor, queries: Tensor, keys: Tensor
+    place: str, attention: MultiHeadAttention, call: Call, weights: Tensor, sides: tuple[Side, Side]
 ) -> list[Finding]:
-    """Say what is wrong with one attention; ``queries [B, T]`` and ``keys [B, S]`` are True for real tokens."""
-    if not call.output[queries].isfinite().all():
-        return [
-            Finding(place, "computes no numbers", f"{_share(~call.output[queries].isfinite())} are NaN or infinite")
-        ]
+    """Say what is wrong with one attention of these queries to these keys."""
+    real, keys = sides[0].real, sides[1].real
+    if not call.output[real].isfinite().all():
+        return [Finding(place, "computes no numbers", f"{_share(~call.output[real].isfinite())} are NaN or infinite")]
     if "masked" in place and (future := _future(place, attention, call)):
         return future  # the padding comes after all real tokens: it is seen with the future
     found = []
-    if (seen := _padding_seen(attention, call, queries, keys)) > _TOLERANCE:
+    if (seen := _padding_seen(attention, call, real, keys)) > _TOLERANCE:
         found.append(Finding(place, "sees padding", f"other numbers there move its output by {seen:.2g}"))
-    blind = weights.sum(-1).amax(1)[queries] == 0  # [real queries]
+    blind = weights.sum(-1).amax(1)[real] == 0  # [real queries]
     if blind.any():
         found.append(Finding(place, "sees nothing", f"{_share(blind)} of the real tokens attend to no token at all"))
-    if not found and (apart := _moved_by_neighbours(attention, call, queries, keys)) > _TOLERANCE:
+    if not found and (apart := _moved_by_neighbours(attention, call, real, keys)) > _TOLERANCE:
         found.append(Finding(place, "sees other sentences", f"a sentence alone moves its output by {apart:.2g}"))
-    if not found and (twin := _alike(call, weights, queries, keys)) is not None:
+    if not found and (twin := _alike(weights, *sides)) is not None:
         found.append(Finding(place, "is the same in every sentence", f"sentences 1 and {twin} have equal weights"))
     return found
 
@@ -151,7 +98,7 @@ def _first_leak(output: Tensor, x: Tensor) -> tuple[int, int, float] | None:
     A gradient of all outputs before a position says whether any of them sees it or what follows: T - 1 backward
     passes, each for all sentences.
     """
-    cotangent = torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).to(output)
+    cotangent = _cotangent(output)
     for late in range(1, output.size(1)):
         (gradient,) = torch.autograd.grad(output[:, :late], x, cotangent[:, :late], retain_graph=True)
         beyond = gradient[:, late:].abs().amax((0, 2))  # [T - late]
@@ -194,40 +141,84 @@ def _moved_by_neighbours(attention: MultiHeadAttention, call: Call, queries: Ten
     return largest
 
 
-def _alike(call: Call, weights: Tensor, queries: Tensor, keys: Tensor) -> int | None:
+def _alike(weights: Tensor, queries: Side, keys: Side) -> int | None:
     """Return the number of another sentence that is attended to in the same way, if all are that have other tokens."""
-    twin, key = None, call.inputs[1]
+    twin = None
     for row in range(1, len(weights)):
-        t, s = (int((real[0] & real[row]).sum()) for real in (queries, keys))
-        if s < 2 or torch.equal(key[0, :s], key[row, :s]):
+        t, s = (int((side.real[0] & side.real[row]).sum()) for side in (queries, keys))
+        if s < 2 or torch.equal(keys.ids[0, :s], keys.ids[row, :s]):
             continue
-        if not torch.equal(weights[0, :, :t, :s], weights[row, :, :t, :s]):
+        # As shares of what both have: beside more keys each gets less.
+        both = weights[0, :, :t, :s], weights[row, :, :t, :s]
+        ours, theirs = (part / part.sum(-1, keepdim=True).clamp(min=1e-9) for part in both)
+        if (ours - theirs).abs().max() > _ROUNDING:
             return None
         twin = row + 1
     return twin
 
 
 def _judge_whole(model: Transformer, src: Tensor, tgt_in: Tensor, hidden: Tensor) -> list[Finding]:
-    """Look for what no attention is guilty of: the same questions to the decoder as a whole."""
-    if not hidden[tgt_in != model.pad_id].isfinite().all():
+    """Look for what no attention is guilty of: the same questions to the model as a whole."""
+    real = tgt_in != model.pad_id
+    if not hidden[real].isfinite().all():
         return [Finding("the decoder", "computes no numbers", "its output has NaN or infinite numbers")]
+    with torch.no_grad():
+        memory = model.encode(src)
+    if (leak := _leak_of_decoder(model, memory, src, tgt_in)) is not None:
+        early, late, size = leak
+        evidence = f"output {early} has a gradient of {size:.2g} to input {late}, through no attention"
+        return [Finding("the decoder", "sees the future", evidence)]
+    with torch.no_grad():
+        if (apart := max(_moved_alone(model, src, tgt_in, hidden, row) for row in (0, 1))) > _TOLERANCE:
+            evidence = f"a sentence alone moves its output by {apart:.2g}, through no attention"
+            return [Finding("the model", "sees padding or other sentences", evidence)]
+        other = src.roll(1, 0)
+        if not torch.equal(other, src) and torch.equal(model.decode(tgt_in, memory.roll(1, 0), other), hidden):
+            return [Finding("the decoder", "is the same for every source", "another source moves no output")]
+    return []
+
+
+def _leak_of_decoder(model: Transformer, memory: Tensor, src: Tensor, tgt_in: Tensor) -> tuple[int, int, float] | None:
+    """Return what ``_first_leak`` does, of the decoder for the second sentence, which is whole.
+
+    The sentence stands there once for each position, so that one backward pass tells of all; T - 1 of them through all
+    layers would take as long as the rest of the examination.
+    """
+    length = int((tgt_in[1] != model.pad_id).sum())
+    late = torch.arange(1, length, device=src.device)[:, None]  # [T - 1, 1]
+    if not len(late):
+        return None
     embedded: list[Tensor] = []
 
     def keep(_: nn.Module, __: Any, output: Tensor) -> Tensor:
         embedded.append(output.detach().requires_grad_())
         return embedded[-1]
 
+    copies = (ids[1:2].expand(len(late), *ids.shape[1:]) for ids in (tgt_in[:, :length], memory, src))
     handle = model.tgt_embedding.register_forward_hook(keep)
     try:
-        output = model.decode(tgt_in, model.encode(src).detach(), src)
+        output = model.decode(*copies)  # [T - 1, T, D]
     finally:
         handle.remove()
-    leak = _first_leak(output, embedded[0])
-    if leak is None:
-        return []
-    early, late, size = leak
-    evidence = f"output {early} has a gradient of {size:.2g} to input {late}, through no attention"
-    return [Finding("the decoder", "sees the future", evidence)]
+    before = torch.arange(length, device=src.device) < late  # [T - 1, T]
+    (gradient,) = torch.autograd.grad(output, embedded[0], _cotangent(output) * before[..., None])
+    beyond = gradient.abs().amax(2) * ~before
+    if not beyond.any():
+        return None
+    first = int(beyond.any(1).int().argmax())
+    return first + 1, int(beyond[first].argmax()) + 1, float(beyond[first].max())
+
+
+def _cotangent(output: Tensor) -> Tensor:
+    return torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).to(output)
+
+
+def _moved_alone(model: Transformer, src: Tensor, tgt_in: Tensor, hidden: Tensor, row: int) -> float:
+    """Return by how much the model's output moves when a sentence stands alone."""
+    s, t = (int((ids[row] != model.pad_id).sum()) for ids in (src, tgt_in))
+    own = src[row : row + 1, :s]
+    alone = model.decode(tgt_in[row : row + 1, :t], model.encode(own), own)
+    return _distance(alone[0], hidden[row, :t], None)
 
 
 def _distance(a: Tensor, b: Tensor, rows: Tensor | None) -> float:

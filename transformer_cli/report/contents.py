@@ -14,6 +14,7 @@ from torch import nn
 from transformer_cli.checkpoint import RunFolder, build_model, load_model
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.pairs import ParallelText
+from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UserError
 from transformer_cli.inspection.heads import Head, doubles
@@ -45,6 +46,7 @@ class Contents:
     charts: list[Chart]
     validations: list[dict[str, Any]]
     scores: list[dict[str, Any]]
+    decoding: str  # as the recipe searches
     translations: Translations | None = None
     maps: list[PackedMaps] = field(default_factory=list)
     heads: list[Head] = field(default_factory=list)
@@ -81,6 +83,7 @@ def gather(run: Path, folder: Path, device: str, to: str | None, lines: int, not
         training_charts(records),
         [record for record in records if record.get("kind") in ("validation", "average")],
         scores(folder),
+        DecodeSettings.from_config(config.decode).describe(),
     )
     if not made.charts:
         made.missing["curves"] = "the run has recorded no step yet (metrics.jsonl)"

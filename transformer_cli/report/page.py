@@ -17,6 +17,7 @@ from jinja2 import Environment
 from transformer_cli import __version__
 from transformer_cli.report import curves
 from transformer_cli.report.contents import Contents
+from transformer_cli.wording import counted
 
 
 def page(contents: Contents) -> str:
@@ -36,6 +37,7 @@ def page(contents: Contents) -> str:
         most_heads=max((head.head for head in contents.heads), default=0),
         frame=curves,
         data={"maps": contents.maps, "charts": [_pointed(chart) for chart in contents.charts]},
+        counted=counted,
         version=__version__,
     )
 
@@ -71,10 +73,22 @@ def _tiles(contents: Contents) -> Iterator[tuple[str, str, str]]:
         yield "dev BLEU", f"{best['bleu']:.2f}", f"of the best model, step {best['step']:,}"
     if curves.is_number(best.get("loss")):
         yield "dev loss", f"{best['loss']:.3f}", "nats per token, of the same model"
-    for record in contents.scores[:1]:
+    if contents.scores:
+        record, settings = _leading(contents)
         interval = f"± {record['interval']:.2f}, " if curves.is_number(record.get("interval")) else ""
         text = ", ".join(Path(part).name for part in str(record.get("text")).split(", "))
-        yield str(record.get("metric", "score")), f"{record['score']:.2f}", f"{interval}tfm eval of {text}"
+        yield str(record.get("metric", "score")), f"{record['score']:.2f}", f"{interval}tfm eval of {text}{settings}"
+
+
+def _leading(contents: Contents) -> tuple[dict[str, Any], str]:
+    """Return the newest BLEU of the recipe's own search, or what there is instead, and what is special about it.
+
+    What was tried with other settings is no score of the recipe, even if it is the newest.
+    """
+    own = [record for record in contents.scores if record.get("decoding") == contents.decoding]
+    offered = own or contents.scores
+    record = next((record for record in offered if record.get("metric") == "BLEU"), offered[0])
+    return record, "" if own else ", not searched as the recipe says"
 
 
 def _facts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
