@@ -367,7 +367,7 @@ def test_a_prompt_answers_each_line_although_stdout_is_a_file(run: Path, tmp_pat
 
 def test_characters_without_a_piece_are_told_with_their_lines(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
-    source.write_text("The dog sleeps.\nThe 狗 sleeps.\n\n", encoding="utf-8")
+    source.write_text("two dogs sleep.\ntwo 狗 sleep.\n\n", encoding="utf-8")
     done = tfm("translate", "-i", source, "--run", run)
     assert "warning: 1 line with characters that training hardly saw, spelled in bytes: a guess: line 2" in done.err
-    assert tfm("translate", "The dog sleeps.", "--run", run).err.count("spelled") == 0
+    assert tfm("translate", "two dogs sleep.", "--run", run).err == ""
