@@ -13,9 +13,8 @@ from torch.utils._pytree import tree_leaves
 from transformer_cli.checkpoint.loading import refuse_unfit_device
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.combinations import REFUSED
-from transformer_cli.errors import ConfigError, RunError, UserError
+from transformer_cli.errors import ConfigError, RunError
 from transformer_cli.experiment import _refuse_other_architecture
-from transformer_cli.export.ctranslate2_spec import refuse_unrepresentable
 from transformer_cli.model.attention import MultiHeadAttention, forced_flash_refusal
 from transformer_cli.model.kernels import (
     Linformer,
@@ -220,13 +219,6 @@ def test_what_means_something_is_taken(settings: dict) -> None:
 def test_a_key_that_the_pattern_does_not_read_is_refused(sparse: dict, named: str) -> None:
     with pytest.raises(ValueError, match=f"{named} would do nothing: pattern {sparse.get('pattern', 'window')}"):
         ModelConfig.model_validate({"attention": {"encoder": "sparse"}, "sparse": sparse})
-
-
-@pytest.mark.parametrize("place", ["encoder", "decoder"])
-def test_export_refuses_what_does_not_see_all_keys(place: str) -> None:
-    with pytest.raises(UserError, match=f"model.attention.{place}: sparse"):
-        refuse_unrepresentable(ModelConfig.model_validate({"attention": {place: "sparse"}}))
-    refuse_unrepresentable(ModelConfig.model_validate({"attention": "flash"}))
 
 
 # In the model
