@@ -176,7 +176,12 @@ def test_what_flash_takes_on_a_gpu(dtype: torch.dtype, masked: bool, reason: str
 
 @pytest.mark.parametrize(
     ("keys", "causal", "mask", "masked"),
-    [(6, True, None, False), (8, True, None, True), (8, False, None, False), (6, False, torch.ones(1).bool(), True)],
+    [
+        (6, True, None, False),
+        (8, True, None, True),
+        (8, False, None, False),
+        (6, False, torch.ones(1, 1, 1, 6).bool(), True),
+    ],
 )
 def test_causality_beside_cached_keys_is_a_mask_for_flash(
     keys: int, causal: bool, mask: Tensor | None, masked: bool, monkeypatch: pytest.MonkeyPatch

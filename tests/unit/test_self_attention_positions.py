@@ -42,13 +42,6 @@ def test_rotary_angles_are_rounded_once_and_turned_in_float32() -> None:
     assert torch.equal(turned, (x.float() * cos + other * sin).bfloat16())
 
 
-def test_rotary_turns_as_exactly_in_bfloat16_as_its_input_is() -> None:
-    x = heads(1, 1, 3000, 4)
-    exact, rough = RotaryPositions(4)(x, x, None)[0], RotaryPositions(4)(x.bfloat16(), x.bfloat16(), None)[0]
-    torch.testing.assert_close(rough.double(), exact, rtol=0, atol=0.04)
-    assert rough.dtype is torch.bfloat16
-
-
 def test_rotary_needs_pairs() -> None:
     with pytest.raises(ValueError, match="even d_k, got 5"):
         RotaryPositions(5)
@@ -204,6 +197,18 @@ def test_learned_positions_end_with_the_length_that_they_were_made_for() -> None
     model(sentences(1, 64), sentences(1, 64))
     with pytest.raises(ValueError, match="learned positions end at 64 tokens, got a sequence of 65"):
         model(sentences(1, 5), sentences(1, 65))
+
+
+def test_penalties_of_far_keys_do_not_fit_into_16_bits() -> None:
+    past = AlibiPositions(1).past(3000, torch.empty(0, dtype=torch.bfloat16))
+    assert torch.equal(past[0], -torch.arange(3000) / 256)
+
+
+def test_steps_project_every_distance_of_transformer_xl_as_all_at_once_do() -> None:
+    positions = TransformerXLPositions(8, 2, 4, causal=True).double()
+    steps = positions.stepwise()
+    for needed in (1, 128, 129, 300):  # blocks of 128 are projected one after the other
+        torch.testing.assert_close(steps._up_to(needed)[:needed], positions.project(0, needed), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("causal", [False, True])
