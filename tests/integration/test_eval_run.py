@@ -42,6 +42,9 @@ def test_scores_are_stored_with_their_settings(run, request_):
     assert bleu["decoding"] == report.decoding
     assert bleu["decoding"].startswith("beam 1, length penalty 0.5")
     assert (bleu["text"], bleu["lines"], bleu["model"]) == ("split test", 30, "model.safetensors")
+    folder = RunFolder.open(run)
+    assert bleu["config_sha256"] == folder.config.fingerprint() == json.loads(as_json(report))[0]["config_sha256"]
+    assert bleu["corpus_sha256"] == folder.info["corpus_sha256"]
     assert bleu["date"].startswith("20")
 
 
@@ -62,6 +65,7 @@ def test_output_is_the_hypotheses_and_scores_the_same(run, files, request_, tmp_
     scored = run_eval(EvalRequest(refs=(files / "test.de",), hyp=out))
     assert scored.scores[0].value == translated.scores[0].value
     assert scored.decoding is None
+    assert not scored.identity  # nobody knows which run wrote a file
     of_split = run_eval(EvalRequest(run=run, split="test", hyp=out))
     assert of_split.scores[0].value == translated.scores[0].value
     assert len(stored(run)) == before  # what a file scores is not the run's

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer_cli.config import SparseConfig
-from transformer_cli.model.kernels import Pattern, bigbird, blocks, dilated, pattern_of, window
+from transformer_cli.model.kernels import Pattern, bigbird, blocks, dilated, pattern_of, pattern_remark, window
 
 EVERY = {
     "window": window(2),
@@ -125,3 +125,21 @@ def test_rows_of_sentences_at_different_positions(pattern: Pattern) -> None:
 )
 def test_pattern_of_a_configuration(config: dict, pattern: Pattern) -> None:
     assert pattern_of(SparseConfig.model_validate(config)) == pattern
+
+
+@pytest.mark.parametrize("width", range(1, 12))
+def test_a_window_that_hides_nothing_is_remarked_on(width: int) -> None:
+    told = pattern_remark(window(width), 9)
+    assert (told is not None) == bool(window(width).dense_mask(9).all())
+    assert told is None or told.startswith(f"model.sparse.window {width} reaches across every text")
+
+
+@pytest.mark.parametrize("length", range(1, 9))
+def test_a_block_that_leaves_heads_without_keys_is_remarked_on(length: int) -> None:
+    told = pattern_remark(blocks(4), length)
+    assert (told is not None) == (not blocks(4).dense_mask(length, n_heads=2)[0, 1].any())
+    assert told is None or told.startswith("model.sparse.block 4 is longer than every text")
+
+
+def test_a_dilated_band_leaves_gaps_however_wide() -> None:
+    assert pattern_remark(dilated(100, 2), 9) is None

@@ -8,31 +8,29 @@ from transformer_cli.shipped import shipped_recipes
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+TREE = (ROOT / "docs" / "tree.md").read_text(encoding="utf-8")
 
 
-def tree_of(readme: str) -> set[str]:
-    """Return the files that a README's tree shows, as paths."""
-    block = re.search(r"```text\ntransformer_cli/\n(.*?)```", readme, re.DOTALL)
+def tree_of(page: str) -> set[str]:
+    """Return the files and folders that a page's tree shows, as paths; folders end with a slash."""
+    block = re.search(r"```text\ntransformer_cli/\n(.*?)```", page, re.DOTALL)
     assert block is not None
     folders, found = [], set()
     for line in block[1].splitlines():
         indent, name = re.match(r"( *)(\S+)", line).groups()
         del folders[len(indent) // 2 - 1 :]
+        found.add("".join(folders) + name)
         if name.endswith("/"):
             folders.append(name)
-        else:
-            found.add("".join(folders) + name)
     return found
 
 
 def test_the_tree_is_the_real_one() -> None:
     package = ROOT / "transformer_cli"
-    real = {
-        str(path.relative_to(package))
-        for path in package.rglob("*.py")
-        if path.name != "__init__.py" and "_shipped" not in path.parts
-    }
-    assert tree_of(README) == real
+    files = [path.relative_to(package) for path in package.rglob("*.py") if "_shipped" not in path.parts]
+    folders = {f"{path.parent}/" for path in files} - {"./"}
+    assert tree_of(TREE) == folders | {str(path) for path in files if path.name != "__init__.py"}
+    assert tree_of(README) == folders
 
 
 def test_every_recipe_is_in_both_readmes() -> None:

@@ -146,3 +146,19 @@ def test_combinations_without_meaning_are_refused_by_name(recipe, overrides: lis
 def test_an_unknown_recipe_lists_the_shipped_ones() -> None:
     with pytest.raises(ConfigError, match=r"base\.yaml"):
         load_recipe("no-such.yaml")
+
+
+def test_a_configuration_is_the_same_wherever_its_files_lie(recipe) -> None:
+    files = "data: {train: {src: %s/a.en, tgt: %s/a.de}}\ntrain: {max_steps: 10, init_from: %s/run}\n"
+    here, there = (recipe(files.replace("%s", place)) for place in ("here", "there"))
+    assert here != there
+    assert here.fingerprint() == there.fingerprint()
+    others = ("train.lr=0.5", "data.tgt_lang=fr", "model.d_model=64", "tokenizer.vocab_size=77", "decode.beam_size=3")
+    hashes = {recipe(files.replace("%s", "here"), override).fingerprint() for override in others} | {here.fingerprint()}
+    assert len(hashes) == len(others) + 1
+
+
+def test_more_targets_count_but_not_their_files(recipe) -> None:
+    more = "data: {corpus: phrasebook, more_targets: [{lang: %s, train: {tsv: %s.tsv}}]}\ntrain: {max_steps: 10}\n"
+    czech, moved, french = (recipe(more % of).fingerprint() for of in (("cs", "a"), ("cs", "b"), ("fr", "a")))
+    assert czech == moved != french

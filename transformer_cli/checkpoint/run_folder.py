@@ -113,6 +113,11 @@ class RunFolder:
             raise RunError("has no usable config.yaml", where=str(path), got=error.render()) from None
         return cls(path, config, Tokenizer.load(path), info)
 
+    def identity(self) -> dict[str, str | None]:
+        """Return what a score must be read with: hashes of configuration and data, and the commit of the code."""
+        known = {name: self.info.get(name) for name in ("corpus_sha256", "git")}
+        return {"config_sha256": self.config.fingerprint(), **known}
+
     def update_info(self, changes: Mapping[str, object]) -> None:
         """Change entries of ``run.json``."""
         self.info.update(changes)

@@ -52,12 +52,14 @@ def run_eval(request: EvalRequest, note: Note = lambda text: None) -> EvalReport
     """
     request.check()
     run = _run(request, note)
-    config = RunFolder.open(folder_of(run)).config if run else None
+    folder = RunFolder.open(folder_of(run)) if run else None
+    config = folder.config if folder else None
     tgt_lang = target_language(request, config)
     check_metrics(request.metrics, tgt_lang=tgt_lang, tokenize=request.tokenize)
     text = read_text(request, config, note)
     warn_of_tokenizer(text, tgt_lang, request.tokenize, note)
-    task = _Task(request, text, config, tgt_lang, note)
+    identity = folder.identity() if folder and request.hyp is None else {}
+    task = _Task(request, text, config, tgt_lang, identity, note)
     report = task.report(task.hypotheses(run))
     if run and request.hyp is None:
         _store(run, report, note)
@@ -81,6 +83,7 @@ class _Task:
     text: Text
     config: Config | None
     tgt_lang: str
+    identity: dict[str, str | None]
     note: Note
 
     def hypotheses(self, run: Path | None) -> _Hypotheses:
@@ -99,6 +102,7 @@ class _Task:
             text=self.text.name,
             lines=len(mine.lines),
             system=mine.system,
+            identity=self.identity,
             to=self.request.to,
             decoding=mine.decoding,
             seconds=mine.seconds,
@@ -210,6 +214,7 @@ def _store(run: Path, report: EvalReport, note: Note) -> None:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": "model.safetensors" if folder_of(run) == run else f"checkpoints/{run.resolve().name}",
         "text": report.text,
+        **report.identity,
         "to": report.to,
         "lines": report.lines,
         "empty_hypotheses": report.empty_hypotheses,

@@ -35,6 +35,7 @@ class EvalReport:
     text: str  # what was scored
     lines: int
     system: str  # whose hypotheses: a run or a file
+    identity: dict[str, str | None]  # hashes of the run's configuration and data, its commit; empty for a file
     to: str | None  # the language that was asked for; None: the run's main one
     decoding: str | None  # how they were searched for; None: they come from a file
     seconds: float | None  # spent on translating
@@ -71,6 +72,7 @@ def _document(report: EvalReport, index: int) -> dict[str, object]:
         "text": report.text,
         "lines": report.lines,
         "system": report.system,
+        **report.identity,
         "to": report.to,
         "decoding": report.decoding,
         "empty_hypotheses": report.empty_hypotheses,
@@ -91,6 +93,9 @@ def _lines(report: EvalReport) -> Iterator[str]:
     yield f"{report.text}: {counted(report.lines, 'line')}, {report.system}" + (
         f" into {report.to}" if report.to else ""
     )
+    if report.identity:
+        known = ", ".join(f"{name.split('_')[0]} {value[:12]}" for name, value in report.identity.items() if value)
+        yield f"run        {known}"
     yield f"decoding   {report.decoding or 'none: the hypotheses come from a file'}"
     if report.seconds is not None:
         yield f"time       {report.seconds:.1f} s, {report.lines / max(report.seconds, 1e-9):.1f} lines/s"

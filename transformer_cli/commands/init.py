@@ -12,14 +12,15 @@ from transformer_cli.wording import counted
 
 _KEYS = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
 #: Pairs at least, warm-up steps, vocabulary, and the model by _KEYS. More text carries a larger vocabulary and more
-#: parameters; the second row is the shape that the literature uses for 29,000 pairs (Wu et al. 2021).
+#: parameters; the third row is the shape that the literature uses for 29,000 pairs (Wu et al. 2021).
 _SIZES = [
-    (0, 100, 2000, (128, 4, 256, 3, 3, 0.2)),
+    (0, 20, 2000, (128, 4, 256, 3, 3, 0.2)),
+    (2_000, 100, 2000, (128, 4, 256, 3, 3, 0.2)),
     (10_000, 400, 4000, (128, 4, 256, 4, 4, 0.2)),
     (100_000, 1000, 8000, (256, 4, 1024, 4, 4, 0.1)),
     (500_000, 4000, 16000, (512, 8, 2048, 6, 6, 0.1)),
 ]
-
+_FEW = 5_000
 
 #: Endings that look like the code of a language.
 _NO_LANGUAGES = {"txt", "src", "tgt", "ref", "hyp", "tok", "bpe", "raw", "tsv", "csv"}
@@ -41,7 +42,8 @@ def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None,
     with output_file(output) as file:
         file.write(_commented(config, pairs))
     command = f"tfm train --config {shlex.quote(str(output))}"
-    return f"wrote {output} for {counted(pairs, 'pair')}; next: {command} --dry-run, then without --dry-run"
+    few = "" if pairs >= _FEW else f"; so few pairs teach little but themselves: a translator needs {_FEW:,} and more"
+    return f"wrote {output} for {counted(pairs, 'pair')}{few}; next: {command} --dry-run, then without --dry-run"
 
 
 def _count_pairs(src: str, tgt: str) -> int:

@@ -6,12 +6,13 @@ from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.commands.notes import note_on_stderr
 from transformer_cli.commands.tables import data_table, parameters_table
-from transformer_cli.commands.train import TrainRequest, refuse_idle_overwrite, requested_config
+from transformer_cli.commands.train import TrainRequest, refuse_idle_overwrite, remarks, requested_config
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import parameter_table
 from transformer_cli.recipe import to_yaml
 from transformer_cli.runtime import RankPlace, Runtime
 from transformer_cli.training.estimate import Estimate, estimate
+from transformer_cli.training.schedule import Schedule
 from transformer_cli.wording import counted
 
 
@@ -36,9 +37,17 @@ def plan_training(request: TrainRequest) -> Plan:
     config = requested_config(request)
     if request.run is not None:
         RunFolder.refuse_existing(request.run, request.overwrite)  # as the training would
-    runtime = Runtime.resolve(request.device, config.train.amp)
-    experiment = prepare(config, note_on_stderr(request.quiet))
-    return Plan(experiment, runtime, estimate(experiment.model, experiment.train_pairs, config.train, runtime))
+    runtime, note, train = (
+        Runtime.resolve(request.device, config.train.amp),
+        note_on_stderr(request.quiet),
+        config.train,
+    )
+    experiment = prepare(config, note)
+    cost = estimate(experiment.model, experiment.train_pairs, train, runtime)
+    schedule = Schedule(train.schedule, train.lr, train.warmup_steps, decay_share=train.decay_share)
+    for warning in [*remarks(experiment, runtime), *schedule.warnings(cost.steps)]:
+        note(warning)
+    return Plan(experiment, runtime, cost)
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
@@ -50,7 +59,7 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     print(to_yaml(plan.experiment.config))
     print("\n".join(data_table(plan.experiment)), end="\n\n")
     print("\n".join(parameters_table(plan.experiment.model)), end="\n\n")
-    print(f"{counted(cost.steps, 'step')} of {cost.seconds_per_step:.2f} s, {cost.epochs:.1f} epochs")
+    print(f"{counted(cost.steps, 'step')} of {cost.seconds_per_step:.2f} s, about {cost.epochs:.1f} epochs")
     print(f"about {cost.minutes:.1f} minutes on {plan.runtime.describe()['device']}, validation not counted")
 
 

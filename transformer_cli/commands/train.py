@@ -23,6 +23,7 @@ from transformer_cli.errors import ConfigError, RunError
 from transformer_cli.evaluation import Validator
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.attention import flash_refusal
+from transformer_cli.model.kernels import pattern_of, pattern_remark
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.recipe import load_recipe
 from transformer_cli.runtime import RankPlace, Runtime, keep_freed_memory
@@ -171,8 +172,21 @@ def tell(experiment: Experiment, runtime: Runtime, note: Note) -> None:
         note(line)
     parameters = sum(parameter.numel() for parameter in experiment.model.parameters())
     note(f"model: {counted(parameters, 'parameter')}, on {runtime.device}")
-    if reason := flash_refusal(experiment.config.model, runtime.device.type):
-        note(f"attention without the flash kernel: {reason}")
+    for one in remarks(experiment, runtime):
+        note(one)
+
+
+def remarks(experiment: Experiment, runtime: Runtime) -> list[str]:
+    """Return what is odd about the attention that was chosen, for this data and this device."""
+    found, config = [], experiment.config.model
+    if reason := flash_refusal(config, runtime.device.type):
+        found.append(f"attention without the flash kernel: {reason}")
+    if "sparse" in (config.attention.encoder, config.attention.decoder):
+        pairs = experiment.train_pairs.plain
+        longest = max(int(pairs.src_lengths.max()), int(pairs.tgt_lengths.max()))
+        if reason := pattern_remark(pattern_of(config.sparse), longest):
+            found.append(f"warning: {reason}")
+    return found
 
 
 def make_trainer(experiment: Experiment, run: RunFolder, runtime: Runtime, quiet: bool) -> Trainer:

@@ -4,6 +4,8 @@ One file a section; here is the whole, and which sections do not go together. Co
 by name in the validators at the end of each section. Reading YAML, overrides and shipped recipes is ``recipe.py``.
 """
 
+import hashlib
+import json
 from typing import Any
 
 from pydantic import model_validator
@@ -34,6 +36,14 @@ __all__ = [
 ]
 
 
+#: Where files and runs lie; what is in them has hashes of its own.
+_PLACES: Any = {
+    "data": {"train": True, "dev": True, "test": True, "more_targets": {"__all__": {"train", "dev", "test"}}},
+    "tokenizer": {"model": True},
+    "train": {"init_from": True, "teachers": True},
+}
+
+
 class Config(Section):
     """A whole experiment."""
 
@@ -42,6 +52,15 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     train: TrainConfig
     decode: DecodeConfig = DecodeConfig()
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 that is equal wherever the same experiment is done, in hexadecimal.
+
+        It is taken of the values that differ from their defaults, so that a key that is new in a later version does
+        not change it, and not of the places where files and runs lie.
+        """
+        values = self.model_dump(mode="json", exclude=_PLACES, exclude_defaults=True)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     @model_validator(mode="before")
     @classmethod

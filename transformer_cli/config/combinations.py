@@ -54,7 +54,8 @@ REFUSED = (
     Combination(
         "attention.cross: sparse",
         lambda c: "cross" in _places(c, "sparse"),
-        "its patterns are distances within one text, and there is none between a target and a source token",
+        "its patterns are distances within one text, and there is none between a target and a source token: "
+        "choose attention: {encoder: sparse, decoder: sparse, cross: sdpa}",
     ),
     Combination(
         "attention: flash with attention_dropout",

@@ -13,7 +13,7 @@ from transformer_cli.model.kernels.dense import (
     sdpa_attention,
 )
 from transformer_cli.model.kernels.low_rank import Linformer
-from transformer_cli.model.kernels.patterns import Pattern, bigbird, blocks, dilated, pattern_of, window
+from transformer_cli.model.kernels.patterns import Pattern, bigbird, blocks, dilated, pattern_of, pattern_remark, window
 from transformer_cli.model.kernels.sparse import SparseAttention
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "masked_softmax",
     "naive_attention",
     "pattern_of",
+    "pattern_remark",
     "sdpa_attention",
     "window",
 ]

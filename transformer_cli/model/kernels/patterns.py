@@ -158,6 +158,21 @@ def blocks(block: int = 64) -> Pattern:
     return Pattern(block=block, by_head=True)
 
 
+def pattern_remark(pattern: Pattern, longest: int) -> str | None:
+    """Say why a pattern is a poor choice for texts of at most so many tokens; None if nothing is known."""
+    if pattern.window is not None and pattern.dilation == 1 and pattern.window >= longest - 1:
+        return (
+            f"model.sparse.window {pattern.window} reaches across every text (at most {longest} tokens): "
+            "each query sees all keys, as with sdpa but slower; choose a smaller window"
+        )
+    if pattern.by_head and pattern.block >= longest:
+        return (
+            f"model.sparse.block {pattern.block} is longer than every text (at most {longest} tokens): "
+            "in the encoder only the first head sees any key; choose a block well below your lengths"
+        )
+    return None
+
+
 def pattern_of(config: "SparseConfig") -> Pattern:
     """Return the pattern that ``model.sparse`` describes."""
     if config.pattern == "blocks":
