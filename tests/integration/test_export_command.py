@@ -189,9 +189,9 @@ def test_a_checkpoint_is_exported_too_and_phrases_stand_in_for_lost_dev_files(
 def test_an_export_that_translates_otherwise_is_not_kept(
     tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from transformer_cli.export import ctranslate2_spec
+    from transformer_cli.export import ctranslate2_positions
 
-    monkeypatch.setattr(ctranslate2_spec, "sinusoidal_table", lambda n, width: torch.zeros(n, width))
+    monkeypatch.setattr(ctranslate2_positions, "sinusoidal_table", lambda n, width: torch.zeros(n, width))
     done = tfm("export", "--run", run, "-o", tmp_path / "out")
     assert done.code == 1
     assert "translates otherwise than the run and was not kept" in done.err

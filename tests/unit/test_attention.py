@@ -122,6 +122,35 @@ def test_a_row_that_sees_nothing_is_zero_and_leaves_its_neighbours_alone(
         assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("attention", BOTH)
+def test_causal_queries_before_the_first_key_see_nothing(attention: object) -> None:
+    """The queries are the last positions: of five, two stand before the first of three keys."""
+    (query, _, _), (_, key, value) = heads(1, 2, 5, 4), heads(1, 2, 3, 4, seed=1)
+    out = attention(query, key, value, causal=True)[0]
+    assert (out[:, :, :2] == 0).all()
+    torch.testing.assert_close(out[:, :, 2], value[:, :, 0])
+
+
+def test_weights_are_float32_whatever_the_rest_is() -> None:
+    for dtype, wide in (
+        (torch.bfloat16, torch.float32),
+        (torch.float16, torch.float32),
+        (torch.float64, torch.float64),
+    ):
+        out, weights = naive_attention(*heads(1, 2, 5, 4, dtype=dtype))
+        assert (out.dtype, weights.dtype) == (dtype, wide)
+
+
+@pytest.mark.parametrize("attention", BOTH)
+def test_dropout_reaches_the_weights_and_keeps_their_mean(attention: object) -> None:
+    torch.manual_seed(0)
+    query, key, value = heads(1, 1, 8, 4, dtype=torch.float32)
+    plain = attention(query, key, value)[0]
+    drawn = torch.stack([attention(query, key, value, dropout=0.3)[0] for _ in range(1500)])
+    assert (drawn[0] - plain).abs().max() > 1e-3
+    torch.testing.assert_close(drawn.mean(0), plain, rtol=0, atol=0.1)
+
+
 def test_a_mask_that_allows_nothing_at_all() -> None:
     query, key, value = (x.requires_grad_() for x in heads(2, 3, 5, 4))
     for attention in BOTH:

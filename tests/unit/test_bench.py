@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 import transformer_cli
-from transformer_cli.benchmark import accuracy, memory, timing
+from transformer_cli.benchmark import accuracy, memory, sparse, timing
 from transformer_cli.benchmark.attention import (
     KERNELS,
     Case,
@@ -25,6 +25,7 @@ from transformer_cli.benchmark.attention import (
     useful_flops,
 )
 from transformer_cli.benchmark.report import Row, growth, measure
+from transformer_cli.benchmark.sparse import pattern_named
 from transformer_cli.benchmark.timing import time_call
 from transformer_cli.commands import bench, bench_plot
 from transformer_cli.errors import UserError
@@ -252,6 +253,68 @@ def test_growth_is_fitted_to_three_lengths_or_more():
     assert square.document()["pass"] == "forward"
 
 
+SPARSE = ["window", "dilated", "bigbird", "blocks", "linformer"]
+
+
+@pytest.fixture(scope="module")
+def sparse_report():
+    asked = bench.BenchRequest([100, 150], ["naive", *SPARSE], 2, 8, window=8, rank=4, repeats=1, device="cpu")
+    return bench.run_bench(asked)
+
+
+def test_sparse_rows_are_compared_with_dense_attention_to_the_same_keys(sparse_report):
+    rows = {(row.kernel, row.seq_len, row.direction): row for row in sparse_report.rows}
+    assert len(rows) == 2 * 2 * 6
+    for (kernel, _, direction), row in rows.items():
+        assert row.seconds > 0
+        assert row.backend == kernel
+        assert row.ratio_to_naive == row.seconds / rows["naive", row.seq_len, direction].seconds
+        if kernel == "linformer":
+            assert row.max_error is None
+            assert "mixtures of the keys" in row.no_error
+        else:
+            assert 0 < row.max_error < 1e-5
+            assert row.no_error is None
+
+
+def test_a_reader_is_told_what_the_sparse_kernels_look_at(sparse_report):
+    out = io.StringIO()
+    bench.render(sparse_report, Console(file=out, width=80))
+    for line in (
+        "window   8 keys on each side of a query (Longformer)",
+        "dilated  8 keys on each side, every second one (Longformer)",
+        "bigbird  8 keys on each side, the first 64 tokens, drawn blocks of 64 (BigBird)",
+        "blocks   one block of 8 keys, another for each head (BlockBERT)",
+        "linformer 4 learned mixtures of all keys (Linformer)",
+        "no error linformer: it computes other numbers by design",
+    ):
+        assert line in out.getvalue()
+
+
+def test_causal_linformer_is_a_row_with_its_reason():
+    report = bench.run_bench(bench.BenchRequest([20], ["linformer", "window"], 2, 8, repeats=1, causal=True))
+    refused, ran = report.rows[::2], report.rows[1::2]
+    assert all("it would see the future" in row.unsupported and row.seconds is None for row in refused)
+    assert all(row.unsupported is None and row.ratio_to_naive is None for row in ran)  # nothing to compare with
+    out = io.StringIO()
+    bench.render(report, Console(file=out, width=80))
+    assert "cannot run: linformer, fwd and fwd+bwd, length 20: each of its keys" in out.getvalue()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kernel", ["window", "dilated", "bigbird", "blocks"])
+def test_useful_operations_of_a_pattern_are_those_of_its_pairs(kernel, causal, monkeypatch):
+    monkeypatch.setattr(sparse, "_PAIRS_AT_ONCE", 700)  # several rows at a time
+    shape = Shape(heads=2, head_dim=8, causal=causal, padding=0.3, window=8)
+    mask = pattern_named(kernel, 8).dense_mask(100, causal=causal, n_heads=2)[..., :70].expand(1, 2, 100, 70)
+    assert useful_flops(Case(kernel, "forward", 100, shape)) == 2 * 2 * int(mask.sum()) * 8
+
+
+def test_useful_operations_of_linformer_count_the_mixing():
+    shape = Shape(heads=2, head_dim=8, rank=4)
+    assert useful_flops(Case("linformer", "forward", 100, shape)) == 2 * (2 * 2 * 100 * 4 * 8) * 2
+
+
 def test_an_interrupted_sweep_keeps_what_was_measured(monkeypatch):
     def ctrl_c(*_):
         raise KeyboardInterrupt
@@ -297,7 +360,25 @@ def test_the_plot_is_a_picture_of_every_kernel(report, tmp_path, ending):
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG" if ending == "png" else b"<?xml")
     if ending == "svg":
+        assert data.count(b"<!-- length -->") == 2  # time and memory
         assert all(f"<!-- {kernel}, forward -->".encode() in data for kernel in ("naive", "sdpa", "flash"))
+
+
+def test_both_axes_of_the_plot_are_logarithmic_and_rows_without_a_figure_are_left_out(report, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    refused = Row("cudnn", 16, "forward", unsupported="there is none")
+    bench_plot.write_plot(replace(report, rows=[*report.rows, refused]), tmp_path / "plot.svg")
+    for axes, value in zip(drawn[0].axes, ("seconds", "peak_bytes"), strict=True):
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+        lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+        own = [
+            row for row in report.rows if (row.kernel, row.direction) == ("flash", "forward") and getattr(row, value)
+        ]
+        assert lines.get("flash, forward", []) == [[row.seq_len, getattr(row, value)] for row in own]
+        assert not any("cudnn" in name for name in lines)
 
 
 def test_a_plot_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, monkeypatch):

@@ -66,7 +66,9 @@ def test_the_seed_decides_and_initialise_starts_anew() -> None:
     assert not any((parameter == 3.0).any() for parameter in first.parameters())
 
 
-@pytest.mark.parametrize(("depth", "positions"), [(1, "sinusoidal"), (6, "transformer_xl"), (24, "sinusoidal")])
+@pytest.mark.parametrize(
+    ("depth", "positions"), [(1, "sinusoidal"), (6, "transformer_xl"), (12, "rotary"), (24, "sinusoidal")]
+)
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 @pytest.mark.parametrize("placement", ["pre", "post"])
 @torch.no_grad()

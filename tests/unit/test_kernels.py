@@ -2,6 +2,7 @@
 
 import math
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,9 +14,8 @@ from torch.utils._pytree import tree_leaves
 from transformer_cli.checkpoint.loading import refuse_unfit_device
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.combinations import REFUSED
-from transformer_cli.errors import ConfigError, RunError, UserError
+from transformer_cli.errors import ConfigError, RunError
 from transformer_cli.experiment import _refuse_other_architecture
-from transformer_cli.export.ctranslate2_spec import refuse_unrepresentable
 from transformer_cli.model.attention import MultiHeadAttention, forced_flash_refusal
 from transformer_cli.model.kernels import (
     Linformer,
@@ -23,10 +23,12 @@ from transformer_cli.model.kernels import (
     SparseAttention,
     bigbird,
     blocks,
+    dense,
     dilated,
     flash_attention,
     window,
 )
+from transformer_cli.model.kernels.sparse import _Tiling
 
 LONG = 2048
 PATTERNS = {
@@ -84,6 +86,22 @@ def test_dropout_acts_and_keeps_the_mean(kernel: SparseAttention | Linformer) ->
     torch.testing.assert_close(drawn.mean(0), plain, rtol=0, atol=0.1)
 
 
+@pytest.mark.parametrize("kernel", [SparseAttention(window(3)), Linformer(4, 16)], ids=["sparse", "linformer"])
+def test_dropout_on_a_cpu_is_not_drawn_by_torch(
+    kernel: SparseAttention | Linformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its generator is slow there, and all threads share it."""
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", None)
+    kernel(*[torch.randn(1, 1, 16, 4)] * 3, dropout=0.3)
+
+
+def test_a_short_window_is_cut_into_blocks_that_are_worth_a_product() -> None:
+    """Blocks as short as the window are many small products: 2,048 tokens in 32 blocks of 64, not in 512 of 4."""
+    x = torch.randn(1, 1, LONG, 4)
+    assert [_Tiling.of(window(width), x, causal=False).n_blocks for width in (4, 64, 256)] == [32, 32, 8]
+    assert _Tiling.of(window(500), x[:, :, :10], causal=False).reach == (0, 0)  # no blocks beside the only one
+
+
 def test_sparse_refuses_other_shapes() -> None:
     x, shorter = torch.randn(1, 2, 6, 4), torch.randn(1, 2, 5, 4)
     with pytest.raises(ValueError, match="5 queries and 6 keys"):
@@ -123,6 +141,56 @@ def test_flash_refuses_by_name(settings: dict, reason: str) -> None:
     x, v = torch.randn(1, 2, 6, 4), torch.randn(1, 2, 6, settings.pop("d_v", 4))
     with pytest.raises(ValueError, match=reason):
         flash_attention(x, x, v, **settings)
+
+
+def test_flash_allows_torch_no_other_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = []
+
+    def spy(*_: object, **__: object) -> tuple[None, None]:
+        allowed.append((torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()))
+        return None, None
+
+    monkeypatch.setattr(dense, "sdpa_attention", spy)
+    flash_attention(*[torch.randn(1, 2, 6, 4)] * 3)
+    assert allowed == [(True, False)]
+
+
+def on_a_gpu(width: int, dtype: torch.dtype) -> SimpleNamespace:
+    """Answers what is asked of a query on a GPU."""
+    return SimpleNamespace(device=torch.device("cuda"), dtype=dtype, size=lambda _: width)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "masked", "reason"),
+    [
+        (torch.bfloat16, False, None),
+        (torch.float16, True, "no mask but a square causal one"),
+        (torch.float32, False, "in 16 bits, got torch.float32"),
+    ],
+)
+def test_what_flash_takes_on_a_gpu(dtype: torch.dtype, masked: bool, reason: str | None) -> None:
+    query = on_a_gpu(8, dtype)
+    found = dense._flash_limit(query, query, masked=masked, dropout=0.1)
+    assert found is None if reason is None else reason in str(found)
+
+
+@pytest.mark.parametrize(
+    ("keys", "causal", "mask", "masked"),
+    [
+        (6, True, None, False),
+        (8, True, None, True),
+        (8, False, None, False),
+        (6, False, torch.ones(1, 1, 1, 6).bool(), True),
+    ],
+)
+def test_causality_beside_cached_keys_is_a_mask_for_flash(
+    keys: int, causal: bool, mask: Tensor | None, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    monkeypatch.setattr(dense, "_flash_limit", lambda *_, masked, dropout: told.append(masked))
+    x, longer = torch.randn(1, 2, 6, 4), torch.randn(1, 2, keys, 4)
+    flash_attention(x, longer, longer, mask, causal=causal)
+    assert told == [masked]
 
 
 def test_flash_has_no_kernel_for_other_devices() -> None:
@@ -180,11 +248,17 @@ ROWS = {
     "attention: flash with d_k and d_v that differ": {"attention": "flash", "d_k": 8, "d_v": 16},
     "sparse without attention: sparse": {"sparse": {"window": 8}},
     "linformer_rank without attention: linformer": {"linformer_rank": 8},
+    "positions: rotary with an odd d_k": {"positions": "rotary", "d_k": 5},
+    "positions: transformer_xl with an odd d_model": {"positions": "transformer_xl", "d_model": 9, "n_heads": 3},
+    "positions: t5, alibi or transformer_xl with flash, linformer or sparse self-attention": {
+        "positions": "alibi",
+        "attention": {"encoder": "linformer"},
+    },
 }
 
 
 def test_every_row_of_the_table_is_tested() -> None:
-    assert {row.names for row in REFUSED} >= set(ROWS)
+    assert {row.names for row in REFUSED} == set(ROWS)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -234,13 +308,6 @@ def test_what_means_something_is_taken(settings: dict) -> None:
 def test_a_key_that_the_pattern_does_not_read_is_refused(sparse: dict, named: str) -> None:
     with pytest.raises(ValueError, match=f"{named} would do nothing: pattern {sparse.get('pattern', 'window')}"):
         ModelConfig.model_validate({"attention": {"encoder": "sparse"}, "sparse": sparse})
-
-
-@pytest.mark.parametrize("place", ["encoder", "decoder"])
-def test_export_refuses_what_does_not_see_all_keys(place: str) -> None:
-    with pytest.raises(UserError, match=f"model.attention.{place}: sparse"):
-        refuse_unrepresentable(ModelConfig.model_validate({"attention": {place: "sparse"}}))
-    refuse_unrepresentable(ModelConfig.model_validate({"attention": "flash"}))
 
 
 # In the model

@@ -71,6 +71,15 @@ def test_bigbird_draws_by_its_seed() -> None:
     assert one == same != other
 
 
+def test_bigbird_draws_each_side_for_itself() -> None:
+    """Were both sides one draw, what lies behind would be as far into its candidates as what lies before."""
+    table = bigbird(2, block=2).chosen_blocks(400, causal=False)[0, 2:180].tolist()
+    shares = [
+        ((before + 0.5) / (own - 1), (after - own - 1.5) / (own + 1)) for own, (before, after) in enumerate(table, 2)
+    ]
+    assert sum(abs(before - after) < 0.1 for before, after in shares) < len(shares) / 2
+
+
 @every_pattern
 @pytest.mark.parametrize("causal", [False, True])
 def test_no_pair_depends_on_the_length_of_the_text(pattern: Pattern, causal: bool) -> None:

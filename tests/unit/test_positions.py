@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from transformer_cli.model.positions import LearnedPositions, SinusoidalPositions, sinusoidal_table
+from transformer_cli.model.positions.table import Table
 
 
 @pytest.mark.parametrize("pos", [0, 1, 7, 1000])
@@ -32,6 +33,14 @@ def test_sinusoids_do_not_depend_on_how_the_table_grew(dtype: torch.dtype) -> No
     x = torch.zeros(1, 3000, 6, dtype=dtype)
     assert torch.equal(slow(x), fast(x))
     assert torch.equal(fast(x)[0], sinusoidal_table(3000, 6).to(dtype))
+
+
+def test_a_table_that_grows_word_by_word_is_computed_a_few_times_only() -> None:
+    asked: list[int] = []
+    table = Table(lambda n: asked.append(n) or torch.arange(n))
+    for length in range(1, 1000):
+        assert len(table.rows(length, torch.int64, torch.device("cpu"))) >= length
+    assert asked == [128, 256, 512, 1024]
 
 
 def test_a_change_of_dtype_rounds_afresh() -> None:

@@ -173,11 +173,52 @@ def test_embeddings_stay_bare_and_cross_attention_knows_no_distance(positions: s
     assert all((layer.self_attn.positions is None) == (positions == "none") for layer in model.encoder.layers)
 
 
-@pytest.mark.parametrize("positions", KINDS)
+# Beyond the trained length
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", *KINDS])
 def test_any_length_goes(positions: str) -> None:
     model, src, tgt = tiny_model(positions=positions, dtype=torch.float32), sentences(1, 300), sentences(1, 200, seed=1)
     assert model.max_length is None
     assert model(src, tgt).isfinite().all()
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", *KINDS])
+def test_a_longer_target_leaves_what_came_before_as_it_was(positions: str) -> None:
+    """Tables and caches that grow on the way round no number anew."""
+    model, src, tgt = tiny_model(positions=positions), sentences(1, 9), sentences(1, 300, seed=1)
+    short = model(src, tgt[:, :20])
+    torch.testing.assert_close(model(src, tgt)[:, :20], short, rtol=0, atol=1e-10)
+
+
+def test_learned_positions_end_with_the_length_that_they_were_made_for() -> None:
+    model = tiny_model(positions="learned")
+    assert model.max_length == 64
+    model(sentences(1, 64), sentences(1, 64))
+    with pytest.raises(ValueError, match="learned positions end at 64 tokens, got a sequence of 65"):
+        model(sentences(1, 5), sentences(1, 65))
+
+
+def test_penalties_of_far_keys_do_not_fit_into_16_bits() -> None:
+    past = AlibiPositions(1).past(3000, torch.empty(0, dtype=torch.bfloat16))
+    assert torch.equal(past[0], -torch.arange(3000) / 256)
+
+
+def test_steps_project_every_distance_of_transformer_xl_as_all_at_once_do() -> None:
+    positions = TransformerXLPositions(8, 2, 4, causal=True).double()
+    steps = positions.stepwise()
+    for needed in (1, 128, 129, 300):  # blocks of 128 are projected one after the other
+        torch.testing.assert_close(steps._up_to(needed)[:needed], positions.project(0, needed), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_far_keys_are_alike_for_t5_and_fade_away_for_alibi(causal: bool) -> None:
+    like, far = torch.empty(0, dtype=torch.float64), torch.arange(128, 3000)
+    t5, alibi = T5Positions(4, 16, causal=causal).double(), AlibiPositions(4)
+    for side in (t5.past, t5.future):
+        assert (side(3000, like)[:, far] == side(3000, like)[:, 128:129]).all()
+    slopes = torch.tensor([2**-2, 2**-4, 2**-6, 2**-8], dtype=torch.float64)[:, None]
+    assert torch.equal(alibi.past(3000, like)[:, far], -slopes * far)
 
 
 @pytest.mark.parametrize(("positions", "n"), [("t5", 2 * 2 * 32 * 2), ("transformer_xl", 4 * (16 * 16 + 32))])

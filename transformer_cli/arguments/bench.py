@@ -171,7 +171,10 @@ def _bench_step_memory(
     request = command.StepMemoryRequest(
         found, command.chosen_kernels(kernels), batch, config, tuple(overrides or ()), device
     )
-    command.print_report(command.run_step_memory(request, note), as_json)
+    report = command.run_step_memory(request, note)
+    command.print_report(report, as_json)
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
 def _bench_training(

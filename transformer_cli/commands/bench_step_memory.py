@@ -15,6 +15,8 @@ from rich.table import Table
 from transformer_cli.benchmark.step_memory import BASE, VOCABULARY, StepCase, StepPeak, compared, measure_step
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.config import ModelConfig
+from transformer_cli.config.attention import AttentionPlaces
+from transformer_cli.config.combinations import REFUSED
 from transformer_cli.errors import UserError
 from transformer_cli.recipe import load_recipe
 from transformer_cli.runtime import Runtime
@@ -45,6 +47,7 @@ class StepMemoryReport:
     torch: str
     settings: dict[str, Any]
     rows: list[StepPeak]
+    interrupted: bool = False  # the rows are those that were finished
 
 
 def chosen_kernels(named: str | None) -> list[str]:
@@ -62,7 +65,7 @@ def chosen_kernels(named: str | None) -> list[str]:
 
 
 def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> StepMemoryReport:
-    """Measure each kernel at each length, in a process of its own.
+    """Measure each kernel at each length, in a process of its own. Ctrl-C ends it early and keeps what was finished.
 
     Args:
         request: which kernels, lengths and model.
@@ -74,12 +77,19 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
     runtime = Runtime.resolve(request.device)
     model, vocab_size = _model(request)
     on_gpu = runtime.device.type == "cuda"
-    rows = []
-    for seq_len in request.seq_lens:
-        for kernel in request.kernels:
-            note(f"a training step with {kernel}, length {seq_len}")
-            sizes = (seq_len, request.batch, vocab_size)
-            rows.append(measure_step(StepCase(kernel, *sizes, str(runtime.device), on_gpu, runtime.threads), model))
+    rows: list[StepPeak] = []
+    interrupted = False
+    try:
+        for seq_len in request.seq_lens:
+            for kernel in request.kernels:
+                note(f"a training step with {kernel}, length {seq_len}")
+                sizes = (seq_len, request.batch, vocab_size)
+                case = StepCase(kernel, *sizes, str(runtime.device), on_gpu, runtime.threads)
+                refusal = _refusal(model, kernel)
+                unsupported = StepPeak(kernel, seq_len, unsupported=refusal)
+                rows.append(measure_step(case, model) if refusal is None else unsupported)
+    except KeyboardInterrupt:
+        interrupted = True
     counted_by = "torch's CUDA allocator" if on_gpu else "resident in a process of its own, torch not counted"
     settings = {
         "model": model,
@@ -91,7 +101,7 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         "held_bytes": "weights and Adam's moments, which stay from step to step",
         "ratio_to_naive": "peak_bytes of naive divided by those of the row: 3 is a third of the memory",
     }
-    return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows))
+    return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows), interrupted)
 
 
 def print_report(report: StepMemoryReport, wants_json: bool) -> None:
@@ -120,6 +130,7 @@ def render(report: StepMemoryReport, console: Console) -> None:
             for row in report.rows
             if row.unsupported
         ),
+        *(["interrupted: the rows above are those that were finished"] if report.interrupted else []),
     ]
     for part in (*lines, _table(report.rows), *legend):
         console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
@@ -136,6 +147,13 @@ def _table(rows: Sequence[StepPeak]) -> Table:
             figures = [f"{row.peak_bytes / 2**20:,.0f}", f"{row.held_bytes / 2**20:,.0f}", ratio]
         table.add_row(str(row.seq_len), row.kernel, *figures)
     return table
+
+
+def _refusal(model: dict[str, Any], kernel: str) -> str | None:
+    """Say why no model has this kernel together with the other values, as for a recipe."""
+    places = AttentionPlaces.model_validate(dict.fromkeys(AttentionPlaces.model_fields, kernel))
+    config = ModelConfig.model_validate(model).model_copy(update={"attention": places})
+    return next((f"{row.names}: {row.why}" for row in REFUSED if row.found(config)), None)
 
 
 def _model(request: StepMemoryRequest) -> tuple[dict[str, Any], int]:

@@ -7,69 +7,97 @@ What differs from our layout:
 * projections of one input are one matrix there, [Q; K; V] for self-attention and [K; V] for the memory;
 * queries, keys and values of a head share one width: the narrower ones are filled up with zeros, which add nothing to
   a product and are multiplied away by zero columns of the output matrix;
-* positions are an explicit table, because its own sinusoids stand in another order and start at position 1.
+* positions have their own file, ``ctranslate2_positions.py``.
 
 Not here: files (``folder.py``), and search (``decoding/ctranslate2_engine.py``).
 """
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.data.tokenizer import BOS, EOS, UNK, Tokenizer
 from transformer_cli.errors import UserError
-from transformer_cli.model.positions import LearnedPositions, sinusoidal_table
+from transformer_cli.export.ctranslate2_positions import fill_distances, fill_table, looking_twice, position_settings
+from transformer_cli.model.kernels import pattern_of
+from transformer_cli.model.norms import EPS
+from transformer_cli.model.positions import TransformerXLPositions
 
 if TYPE_CHECKING:
     from torch import nn
 
     from transformer_cli.model.attention import MultiHeadAttention
+    from transformer_cli.model.head_norm import HeadNorm
     from transformer_cli.model.layers import DecoderLayer, EncoderLayer, FeedForward
-    from transformer_cli.model.transformer import Embedding, Transformer
+    from transformer_cli.model.transformer import Transformer
 
 
-#: Keys, the values that can be represented, and why others cannot.
-_UNREPRESENTABLE: tuple[tuple[str, tuple[object, ...], str], ...] = (
+class _Refusal(NamedTuple):
+    """What CTranslate2 cannot compute."""
+
+    key: str
+    found: Callable[[ModelConfig], bool]
+    why: str
+    instead: str
+
+
+#: All other settings can be represented; ``tests/parity/test_ctranslate2_parity.py`` has each of them.
+_REFUSED = (
     # Measured with 4.8.5: right in self-attention, in encoder-decoder attention before the split.
-    (
+    _Refusal(
         "qk_norm",
-        (False,),
+        lambda c: c.qk_norm and c.n_heads > 1,
         "it normalises the queries of encoder-decoder attention over all heads together, not each head's",
+        "model.qk_norm: false, or one head",
     ),
-    (
+    _Refusal(
+        "qk_norm",
+        lambda c: c.qk_norm and _widths(c)[0] < _widths(c)[1],
+        "its queries are as wide as its values, and a norm would count the zeros that fill them up",
+        "model.qk_norm: false, or d_k at least as large as d_v",
+    ),
+    _Refusal(
+        "attention.encoder",
+        lambda c: c.attention.encoder == "linformer",
+        "it has no mixtures of keys",
+        "dense attention",
+    ),
+    _Refusal(
+        "sparse.pattern",
+        lambda c: _sparse(c) and (pattern_of(c.sparse).global_tokens > 0 or pattern_of(c.sparse).chooses_blocks),
+        "of what attention sees it can be told the distances, and neither first tokens nor blocks",
+        "window or dilated, with model.sparse.global_tokens: 0",
+    ),
+    # Its encoder and decoder add nothing to embeddings if their first attention has positions of any kind.
+    _Refusal(
         "positions",
-        ("sinusoidal", "learned"),
-        "a table that is added to the embeddings is the one way of positions that was tested",
+        lambda c: _sparse(c) and c.positions in ("sinusoidal", "learned"),
+        "sparse attention is numbers for distances there, and beside those nothing is added to embeddings",
+        "model.positions: rotary or none, or dense attention",
     ),
-    ("norm", ("layer",), "only LayerNorm was tested"),
 )
 
 
 def refuse_unrepresentable(config: ModelConfig) -> None:
-    """Check that CTranslate2 can compute the model exactly; all other keys of the section it can.
+    """Check that CTranslate2 can compute the model exactly.
 
     Raises:
         UserError: it cannot; the key and its value are named.
     """
-    for key, kept, why in _UNREPRESENTABLE:
-        value = getattr(config, key)
-        if value not in kept:
+    for refusal in _REFUSED:
+        if refusal.found(config):
+            value = reduce(getattr, refusal.key.split("."), config)
             raise UserError(
-                f"CTranslate2 cannot represent the model: {why}",
-                got=f"model.{key}: {str(value).lower()}",
-                expected=" or ".join(f"model.{key}: {str(one).lower()}" for one in kept),
-                hint=f"train a model with model.{key}: {str(kept[0]).lower()}, or translate with tfm",
-            )
-    for place, chosen in config.attention.model_dump().items():
-        if chosen in ("sparse", "linformer"):
-            raise UserError(
-                "CTranslate2 cannot represent the model: its attention sees all keys",
-                got=f"model.attention.{place}: {chosen}",
-                expected="naive, sdpa or flash",
-                hint="train a model with dense attention, or translate with tfm",
+                f"CTranslate2 cannot represent the model: {refusal.why}",
+                got=f"model.{refusal.key}: {str(value).lower()}",
+                expected=refusal.instead,
+                hint="train such a model, or translate with tfm",
             )
 
 
@@ -80,7 +108,7 @@ def specification(model: "Transformer", config: ModelConfig, tokenizer: Tokenize
         model: on the CPU, in float32.
         config: the ``model`` section that it was made from.
         tokenizer: names the tokens.
-        positions: rows of the table of sinusoids; learned positions bring their own number.
+        positions: how many there must be; learned positions bring their own number.
 
     Raises:
         UserError: see ``refuse_unrepresentable``.
@@ -89,52 +117,55 @@ def specification(model: "Transformer", config: ModelConfig, tokenizer: Tokenize
 
     refuse_unrepresentable(config)
     model = deepcopy(model)  # quantising the specification overwrites its weights in place
-    stack = _stack(config)
-    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.n_heads, **stack)
-    decoder = transformer_spec.TransformerDecoderSpec(config.decoder_layers, config.n_heads, **stack)
+    encoder = transformer_spec.TransformerEncoderSpec(num_layers=config.encoder_layers, **_stack(config, "encoder"))
+    decoder = transformer_spec.TransformerDecoderSpec(num_layers=config.decoder_layers, **_stack(config, "decoder"))
     spec = TransformerSpec(encoder, decoder)
-    _fill_embedding(encoder.embeddings[0], encoder.position_encodings, model.src_embedding, positions)
-    _fill_embedding(decoder.embeddings, decoder.position_encodings, model.tgt_embedding, positions)
+    encoder.embeddings[0].weight = model.src_embedding.tokens.weight
+    decoder.embeddings.weight = model.tgt_embedding.tokens.weight  # times √d_model: the specification's default
+    fill_table(encoder, model.src_embedding, positions)
+    fill_table(decoder, model.tgt_embedding, positions)
     for layer_spec, layer in zip(encoder.layer, model.encoder.layers, strict=True):
         _fill_layer(layer_spec, layer)
+        fill_distances(layer_spec.self_attention, layer.self_attn, positions, causal=False)
     for layer_spec, decoder_layer in zip(decoder.layer, model.decoder.layers, strict=True):
         _fill_layer(layer_spec, decoder_layer)
+        fill_distances(layer_spec.self_attention, decoder_layer.self_attn, positions, causal=True)
         _fill_attention(layer_spec.attention, decoder_layer.cross_attn, decoder_layer.cross_attn_residual.norm)
     if config.norm_placement == "pre":
         _fill_norm(encoder.layer_norm, model.encoder.norm)
         _fill_norm(decoder.layer_norm, model.decoder.norm)
     decoder.projection.weight = model.output.weight
     _name_tokens(spec, tokenizer)
-    spec.config.layer_norm_epsilon = model.decoder.layers[0].self_attn_residual.norm.eps
+    spec.config.layer_norm_epsilon = EPS
     spec.validate()
     return spec
 
 
-def _stack(config: ModelConfig) -> dict[str, Any]:
-    """Return what both stacks have in common."""
+def _stack(config: ModelConfig, place: Literal["encoder", "decoder"]) -> dict[str, Any]:
+    """Return the settings of a stack."""
     from ctranslate2.specs.common_spec import Activation
 
     activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
     return {
+        "num_heads": config.n_heads,
         "pre_norm": config.norm_placement == "pre",
         "activation": activations[config.activation],
         "ffn_glu": config.activation == "swiglu",
-        "head_dim": _head_width(config),
+        "rms_norm": config.norm == "rms",
+        "qk_norm": config.qk_norm,
+        "head_dim": max(_widths(config)),
+        **position_settings(config, place),
     }
 
 
-def _head_width(config: ModelConfig) -> int:
+def _sparse(config: ModelConfig) -> bool:
+    return "sparse" in (config.attention.encoder, config.attention.decoder)
+
+
+def _widths(config: ModelConfig) -> tuple[int, int]:
+    """Return d_k and d_v."""
     default = config.d_model // config.n_heads
-    return max(config.d_k or default, config.d_v or default)
-
-
-def _fill_embedding(spec: Any, position_spec: Any, embedding: "Embedding", positions: int) -> None:
-    """Fill in tokens and positions; that the tokens are multiplied by √d_model is the specification's default."""
-    spec.weight = embedding.tokens.weight
-    if isinstance(embedding.positions, LearnedPositions):
-        position_spec.encodings = embedding.positions.table.weight
-    else:
-        position_spec.encodings = sinusoidal_table(positions, embedding.tokens.embedding_dim).float()
+    return config.d_k or default, config.d_v or default
 
 
 def _fill_layer(spec: Any, layer: "EncoderLayer | DecoderLayer") -> None:
@@ -144,24 +175,27 @@ def _fill_layer(spec: Any, layer: "EncoderLayer | DecoderLayer") -> None:
 
 
 def _fill_attention(spec: Any, attention: "MultiHeadAttention", norm: "nn.Module") -> None:
-    heads = attention.n_heads
-    d_k, d_v = attention.q_proj.out_features // heads, attention.v_proj.out_features // heads
-    width = max(d_k, d_v)
-    q, k, v = (
-        _widened(layer.weight, layer.bias, heads, width)
-        for layer in (attention.q_proj, attention.k_proj, attention.v_proj)
-    )
+    heads, d_k = attention.n_heads, attention.d_k
+    projections: list[tuple[Tensor, Tensor | None]] = [
+        (layer.weight, layer.bias) for layer in (attention.q_proj, attention.k_proj, attention.v_proj)
+    ]
+    if isinstance(attention.positions, TransformerXLPositions):
+        projections[0] = looking_twice(*projections[0], attention.positions)
+    width = max(len(weight) for weight, _ in projections) // heads
+    q, k, v = (_widened(weight, bias, heads, width) for weight, bias in projections)
     inputs = [[q, k, v]] if len(spec.linear) == 2 else [[q], [k, v]]
     for linear, parts in zip(spec.linear, inputs, strict=False):
         linear.weight = torch.cat([weight for weight, _ in parts])
-        if attention.q_proj.bias is not None:
-            linear.bias = torch.cat([bias for _, bias in parts])
+        linear.bias = torch.cat([bias for _, bias in parts])
     out = attention.out_proj
     spec.linear[-1].weight = _widened(out.weight.T, None, heads, width)[0].T.contiguous()
     if out.bias is not None:
         spec.linear[-1].bias = out.bias
+    spec.head_dim = np.dtype("int32").type(width)
     spec.queries_scale = d_k**-0.5 if attention.scale is None else attention.scale
     _fill_norm(spec.layer_norm, norm)
+    if attention.q_norm is not None and attention.k_norm is not None:
+        spec.q_norm, spec.k_norm = _head_norm(attention.q_norm), _head_norm(attention.k_norm)
 
 
 def _widened(weight: Tensor, bias: Tensor | None, heads: int, width: int) -> tuple[Tensor, Tensor]:
@@ -193,7 +227,20 @@ def _fill_linear(spec: Any, linear: "nn.Linear") -> None:
 
 
 def _fill_norm(spec: Any, norm: "nn.Module") -> None:
-    spec.gamma, spec.beta = norm.weight, norm.bias
+    spec.gamma = norm.weight
+    if hasattr(spec, "beta"):
+        spec.beta = norm.bias
+
+
+def _head_norm(norm: "HeadNorm") -> Any:
+    """Return a norm of CTranslate2's, where LayerNorm needs the bias that ours has not."""
+    from ctranslate2.specs.common_spec import LayerNormSpec
+
+    spec = LayerNormSpec(rms_norm=norm.kind == "rms")
+    spec.gamma = norm.weight
+    if norm.kind == "layer":
+        spec.beta = torch.zeros_like(norm.weight)
+    return spec
 
 
 def _name_tokens(spec: Any, tokenizer: Tokenizer) -> None:

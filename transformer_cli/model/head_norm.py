@@ -27,6 +27,7 @@ class HeadNorm(nn.Module):
     def __init__(self, width: int, kind: Literal["layer", "rms"] = "layer") -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
+        self.kind = kind
         self._normalise = F.layer_norm if kind == "layer" else rms_norm
 
     def forward(self, x: Tensor) -> Tensor:

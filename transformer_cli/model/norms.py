@@ -17,7 +17,7 @@ from transformer_cli.model.kernels import at_least_float32
 if TYPE_CHECKING:
     from transformer_cli.config import ModelConfig
 
-_EPS = 1e-5  # as that of LayerNorm; torch's own choice would be that of the dtype
+EPS = 1e-5  # as that of LayerNorm; torch's own choice would be that of the dtype
 
 
 class LayerNorm(nn.LayerNorm):
@@ -53,7 +53,7 @@ class RMSNorm(nn.Module):
 
 def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor) -> Tensor:
     """Return weight ⊙ x / √(mean(x²) + ε) over the last dimensions (Zhang & Sennrich 2019, equation 4)."""
-    return F.rms_norm(x, list(shape), weight, _EPS)
+    return F.rms_norm(x, list(shape), weight, EPS)
 
 
 def norm_of(config: "ModelConfig") -> LayerNorm | RMSNorm:

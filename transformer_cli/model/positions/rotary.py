@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.positions.absolute import angles
 from transformer_cli.model.positions.self_attention import Placed, SelfAttentionPositions, StepPositions, wide
 from transformer_cli.model.positions.table import Table
@@ -30,16 +29,16 @@ def rotation_table(length: int, d_k: int) -> Tensor:
 def rotate(x: Tensor, rotation: Tensor) -> Tensor:
     """Turn every pair of neighbours (x_2i, x_2i+1) by its angle.
 
-    (x cos θ - y sin θ, y cos θ + x sin θ)  (Su et al. 2021, equations 15 and 34), in float32 (float64 stays).
+    (x cos θ - y sin θ, y cos θ + x sin θ)  (Su et al. 2021, equations 15 and 34), in the type of the rotation, which
+    is no narrower than float32.
 
     Args:
         x: ``[..., K]``.
         rotation: rows of ``rotation_table``, broadcastable to ``[..., 2, K]``.
     """
     cos, sin = rotation.unbind(-2)
-    straight = at_least_float32(x)
-    turned = torch.stack([-straight[..., 1::2], straight[..., ::2]], dim=-1).flatten(-2)  # by a quarter
-    return (straight * cos + turned * sin).to(x.dtype)
+    turned = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)  # by a quarter
+    return (x * cos + turned * sin).to(x.dtype)
 
 
 class RotaryPositions(SelfAttentionPositions):

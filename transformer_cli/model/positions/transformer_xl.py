@@ -57,7 +57,7 @@ class TransformerXLPositions(SelfAttentionPositions):
     def forward(self, query: Tensor, key: Tensor, scale: float | None) -> Placed:
         """Add u to the query ``[B, H, T, K]``, and what it finds at each distance ``[B, H, T, T]`` to the scores."""
         n = query.size(-2)
-        distances = self._projected(n).to(query.dtype)  # [R, H, K]
+        distances = self.projected(n).to(query.dtype)  # [R, H, K]
         found = (query + self.of_heads(self.v, query)) @ distances.permute(1, 2, 0)  # [B, H, T, R]
         return query + self.of_heads(self.u, query), key, shifted(found * _factor(scale, query))
 
@@ -69,7 +69,7 @@ class TransformerXLPositions(SelfAttentionPositions):
         """Return W r of distances to the past, from start to end - 1: ``[end - start, H, K]``."""
         return self._heads(self._rows(end)[start:end])
 
-    def _projected(self, n: int) -> Tensor:
+    def projected(self, n: int) -> Tensor:
         """Return W r of distances n - 1, …, 1, 0, -1, …: down to -n, or to -1 where the future is hidden anyway."""
         rows = self._rows(n + 1)
         future = rows[1 : 2 if self._causal else n + 1]
