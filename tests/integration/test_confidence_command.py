@@ -94,13 +94,13 @@ def test_eval_tells_the_calibration_error(tfm: Tfm, fitted: Path, files: Path) -
     assert document["lines"] == 30
     assert document["fitted_on"] == f"{files}/train.en, {files}/train.de"
     assert f"confidence ECE {document['ece']:.4f} of 30 lines" in text
-    assert "expect more of others" not in text
+    assert "expect a larger error on others" not in text
     weighted = sum(b["lines"] * abs(b["good"] - b["confidence"]) for b in document["bins"])
     assert document["ece"] == pytest.approx(weighted / 30)
     several = tfm(*common, "--json", "--metrics", "bleu,chrf").json
     assert [("confidence" in one) for one in several] == [True, False]
     own = tfm(*common, "--src", files / "train.en", "--ref", files / "train.de").out.decode()
-    assert "these lines: expect more of others" in own
+    assert "these lines: expect a larger error on others" in own
     other = tfm("eval", "--run", fitted, "--bootstrap", "0", "-b", "2")
     assert "ECE" not in other.out.decode()
     assert "(beam_size differ)" in other.err

@@ -32,9 +32,9 @@ Kernels = Annotated[
 Padding = Annotated[float, typer.Option("--padding", min=0, max=0.99, help="Share of hidden keys at the end.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw time and memory against length: FILE.png or .svg.")]
 Flash = Annotated[bool, typer.Option("--flash", help="Measure torch's flash kernel too.")]
-Heads = Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")]
-HeadDim = Annotated[int, typer.Option("--head-dim", min=1, help="Width of a head.")]
-Sequences = Annotated[int, typer.Option("--batch", min=1, help="Sequences in a batch.")]
+Heads = Annotated[int, typer.Option("--heads", min=1, max=65_536, help="Attention heads.")]
+HeadDim = Annotated[int, typer.Option("--head-dim", min=1, max=65_536, help="Width of a head.")]
+Sequences = Annotated[int, typer.Option("--batch", min=1, max=65_536, help="Sequences in a batch.")]
 Dtype = Annotated[
     str | None,
     typer.Option("--dtype", help="float32, bfloat16 or float16. (default: float32 on a CPU, else bfloat16)"),

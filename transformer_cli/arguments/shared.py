@@ -26,7 +26,9 @@ Run = Annotated[
 ]
 Runs = Annotated[
     list[Path] | None,
-    typer.Option("--run", help="As of the other commands; repeated: runs of one tokenizer translate together."),
+    typer.Option(
+        "--run", help="Run folder (default: the newest run); repeated: runs of one tokenizer translate together."
+    ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]

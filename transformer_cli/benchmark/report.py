@@ -31,6 +31,7 @@ from transformer_cli.benchmark.timing import Timing, time_call
 from transformer_cli.errors import UserError
 from transformer_cli.wording import counted
 
+UNSTEADY = 0.5  # interquartile range / median
 #: Output and gradients in float64, or why there are none to compare with.
 Truth = tuple[Tensor, ...] | str
 
@@ -53,6 +54,11 @@ class Row:
     flops_per_second: float | None = None  # of the products that the case asks for, ``useful_flops``
     share_of_peak: float | None = None  # of the best square product in this dtype
     no_error: str | None = None  # why there is no max_error although the kernel ran
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether the measurements lie so far apart that their median says little."""
+        return self.seconds is not None and self.spread is not None and self.spread > UNSTEADY * self.seconds
 
     def document(self) -> dict[str, object]:
         """Return the row as JSON has it."""
@@ -127,10 +133,11 @@ def measure(
 
 
 def growth(rows: Sequence[Row]) -> list[Growth]:
-    """Fit the exponents of each kernel and pass that was measured at three lengths or more."""
+    """Fit the exponents of each kernel and pass that was measured, and steadily, at three lengths or more."""
     found = []
     for kernel, direction in dict.fromkeys((row.kernel, row.direction) for row in rows):
-        own = [row for row in rows if (row.kernel, row.direction) == (kernel, direction) and row.seconds is not None]
+        own = [row for row in rows if (row.kernel, row.direction) == (kernel, direction)]
+        own = [row for row in own if row.seconds is not None and not row.unsteady]
         if len(own) >= 3:
             found.append(Growth(kernel, direction, _exponent(own, "seconds"), _exponent_of_memory(own)))
     return found

@@ -16,8 +16,10 @@ from transformer_cli.benchmark.sparse import meaning
 from transformer_cli.commands.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
+from transformer_cli.wording import counted
 
 DEFAULT_LENGTHS = (512, 1024)
+_LONGEST = 2**20
 #: Enough for the peak: the best rate is that of large products.
 _PEAK_SIZES = (512, 1024, 2048)
 _PASS = {"forward": "fwd", "forward+backward": "fwd+bwd"}
@@ -70,6 +72,8 @@ def lengths(told: Sequence[str]) -> list[int]:
         first, dots, last = text.partition("..")
         if not (first.isdecimal() and (last.isdecimal() or not dots) and 1 <= int(first) <= int(last or first)):
             raise UserError(f"no length: {text!r}", expected="--seq-len 2048, or a range such as 256..8192")
+        if int(last or first) > _LONGEST:
+            raise UserError("no machine holds so long a text", got=text, expected=f"at most {_LONGEST:,}")
         length = int(first)
         while length <= int(last or first):
             found.append(length)
@@ -128,16 +132,20 @@ def as_json(report: BenchReport) -> str:
 def render(report: BenchReport, console: Console) -> None:
     """Print the table with all that its figures must be read with."""
     what = report.settings
-    hidden = ["causal"] if what["causal"] else []
-    hidden += [f"{what['padding']:.0%} padding"] if what["padding"] else []
-    mask = " and ".join(hidden) or "no mask"
-    sizes = f"batch {what['batch']}, {what['heads']} heads of {what['head_dim']}, {what['dtype']}"
     head = [
-        f"{report.device}, {what['threads']} threads, torch {report.torch}",
-        f"attention: {sizes}, {mask}, dropout {what['dropout']}\n",
+        f"{report.device}, {counted(int(str(what['threads'])), 'thread')}, torch {report.torch}",
+        f"attention: {case_of(what)}\n",
     ]
     for part in (*head, _table(report.rows), "", *_legend(report)):
         console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+
+
+def case_of(what: dict[str, object]) -> str:
+    """Return what was measured, in a line, from the settings of a report."""
+    hidden = ["causal"] if what["causal"] else []
+    hidden += [f"{what['padding']:.0%} padding"] if what["padding"] else []
+    sizes = f"batch {what['batch']}, {what['heads']} heads of {what['head_dim']}, {what['dtype']}"
+    return f"{sizes}, {' and '.join(hidden) or 'no mask'}, dropout {what['dropout']}"
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -160,7 +168,7 @@ def _figures(row: Row) -> list[str]:
         return ["cannot run"]
     return [
         _seconds(row.seconds),
-        f"{row.spread / row.seconds:.0%}",
+        f"{row.spread / row.seconds:.0%}{'!' * row.unsteady}",
         "-" if row.ratio_to_naive is None else f"{row.ratio_to_naive:.2f}",
         "-" if row.share_of_peak is None else f"{row.share_of_peak:.0%}",
         "-" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:.1f}",
@@ -177,7 +185,9 @@ def _legend(report: BenchReport) -> Iterator[str]:
     what: dict[str, Any] = report.settings
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
     yield f"time     median of at least {what['repeats']} measurements after warm-up; spread: their interquartile range"
-    yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast"
+    if any(row.unsteady for row in report.rows):
+        yield "!        unsteady: something else ran meanwhile; measure again, or with more --repeats (not in growth)"
+    yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast; -: naive was not measured"
     yield f"peak     share of the best square product here, {what['product_flops_per_second'] / 1e9:,.0f} GFLOP/s"
     yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash and others: that kernel or nothing"
     yield f"MiB      peak beyond the inputs ({what['peak_bytes']})"

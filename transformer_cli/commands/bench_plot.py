@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.benchmark.report import BenchReport, Row
+from transformer_cli.commands.bench import case_of
 from transformer_cli.commands.output_file import refuse_file_of_run
 from transformer_cli.errors import UserError
 
 FORMATS = (".png", ".svg")
-_DASHES = {"forward": "--", "forward+backward": "-"}
-_PANELS = (("seconds", "seconds"), ("peak_bytes", "bytes beyond the inputs"))
+_PANELS = (("seconds", 1e3, "milliseconds"), ("peak_bytes", 2.0**-20, "MiB beyond the inputs"))
+_MARKERS = "os^vDP*X<>hd"  # more than colours, so that no two kernels look alike
 
 
 def check_plot(path: Path) -> None:
@@ -41,33 +42,45 @@ def write_plot(report: BenchReport, path: Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
-    for axes, (value, label) in zip(figure.subplots(1, 2), _PANELS, strict=True):
-        _draw(axes, report.rows, value)
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    for axes, (value, scale, label) in zip(figure.subplots(1, 2), _PANELS, strict=True):
+        _draw(axes, report.rows, value, scale)
         axes.set(xscale="log", yscale="log", xlabel="length", ylabel=label)
         axes.set_xticks(sorted({row.seq_len for row in report.rows}), minor=False)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(alpha=0.3)
     lines, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside right center", fontsize="small")
-    what = report.settings
-    sizes = f"batch {what['batch']}, {what['heads']} heads of {what['head_dim']}, {what['dtype']}"
-    figure.suptitle(f"attention: {sizes}\n{report.device}")
+    figure.suptitle(f"attention: {case_of(report.settings)}\n{report.device}")
+    if missing := [kernel for kernel in _kernels(report.rows) if not _ran(report.rows, kernel)]:
+        figure.supxlabel(f"not drawn, for they cannot run: {', '.join(missing)}", fontsize="small")
     figure.savefig(path, dpi=150)
 
 
-def _draw(axes: Any, rows: Sequence[Row], value: str) -> None:
-    kernels = list(dict.fromkeys(row.kernel for row in rows))
+def _kernels(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row.kernel for row in rows))
+
+
+def _ran(rows: Sequence[Row], kernel: str) -> bool:
+    return any(row.kernel == kernel and row.seconds is not None for row in rows)
+
+
+def _draw(axes: Any, rows: Sequence[Row], value: str, scale: float) -> None:
+    """Draw a line for each kernel and pass: kernels differ in colour and marker, forward is hollow and dashed."""
+    kernels = _kernels(rows)
     for kernel, direction in dict.fromkeys((row.kernel, row.direction) for row in rows):
         own = [row for row in rows if (row.kernel, row.direction) == (kernel, direction) and getattr(row, value)]
         if not own:
             continue
+        number, forward = kernels.index(kernel), direction == "forward"
         axes.plot(
             [row.seq_len for row in own],
-            [getattr(row, value) for row in own],
-            _DASHES[direction],
-            marker="o",
-            color=f"C{kernels.index(kernel)}",
+            [getattr(row, value) * scale for row in own],
+            "--" if forward else "-",
+            marker=_MARKERS[number % len(_MARKERS)],
+            markerfacecolor="none" if forward else None,
+            color=f"C{number % 10}",
             label=f"{kernel}, {direction}",
         )

@@ -125,7 +125,7 @@ def _score_lines(scores: Sequence[Score], indent: str) -> Iterator[str]:
 def _confidence_lines(found: Calibration, text: str) -> Iterator[str]:
     share = f"{counted(found.lines, 'line')}, {found.good_share:.1%} of them good"
     yield f"confidence ECE {found.ece:.4f} of {share}: {found.good}"
-    own = ", these lines: expect more of others" if found.fitted_on == text else ""
+    own = ", these lines: expect a larger error on others" if found.fitted_on == text else ""
     yield f"{'fitted on':10} {found.fitted_on}{own}"
 
 

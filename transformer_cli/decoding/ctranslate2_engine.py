@@ -226,7 +226,7 @@ def _loaded(folder: ExportFolder, device: str) -> Any:
             compute_type=_compute_type(folder.quantization, package.get_supported_compute_types(kind, index)),
         )
         end, pad = folder.tokenizer.tgt_pieces([EOS, PAD])  # a vocabulary that does not fit fails only when it is used
-        engine.translate_batch([[end]], max_decoding_length=1, suppress_sequences=[[pad]])
+        engine.translate_batch([[end, end]], max_decoding_length=1, suppress_sequences=[[pad]])
         return engine
     except (RuntimeError, ValueError) as error:
         raise RunError("CTranslate2 cannot load the model", where=str(folder.path), got=error) from None

@@ -104,7 +104,7 @@ class Scorer:
         if (pair := self._pairs([line], [target])[0]) is not None:
             for side, ids in (("source", pair.src), ("target", [*pair.tgt, EOS])):
                 if len(ids) > limit:
-                    end = "the model's learned positions" if positions < LONGEST else "what is scored as a whole"
+                    end = "the model's positions" if positions < LONGEST else "what is scored as a whole"
                     raise UserError(
                         f"the {side} is longer than {end}",
                         got=f"{counted(len(ids), 'token')}, </s> counted",

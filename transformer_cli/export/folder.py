@@ -58,7 +58,7 @@ class ExportFolder:
             where = str(path / DESCRIPTION)
             raise RunError("has no usable recipe", where=where, got=counted(error.error_count(), "error")) from None
         try:
-            check = described.get("check")
+            check: Any = described.get("check")
             identical = bool(check) and check["identical"].get("float32") == check["lines"]
         except (AttributeError, KeyError, TypeError):
             where, hint = str(path / DESCRIPTION), "export again with tfm export --overwrite"

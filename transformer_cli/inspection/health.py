@@ -97,7 +97,7 @@ def log_checks(records: Sequence[dict[str, Any]], config: Config) -> Iterator[Ch
     yield Check(
         "skipped steps",
         skipped <= _SKIPPED * (steps + skipped),
-        f"{skipped:,} of {steps + skipped:,} had a loss or gradient that is no number",
+        f"{skipped:,} of {steps + skipped:,} had a loss or a gradient that was not finite",
         "train.amp=off or bf16, or a lower train.lr",
     )
 
@@ -126,7 +126,7 @@ def variance_check(model: Transformer, src: Tensor, tgt_in: Tensor) -> Check:
     return Check(
         "variance per layer",
         worst <= _GROWN,
-        f"from layer to layer at most from {where}",
+        f"largest change between neighbouring layers: {where}",
         "model.norm_placement=pre, model.zero_init=true, or a lower train.lr",
     )
 
