@@ -126,10 +126,14 @@ class Hypotheses:
         return rows, ids[rows], log_probs[rows, ids[rows]]
 
     def _forbid_phrases(self, log_probs: Tensor) -> None:
+        rows, ids = list[int](), list[int]()
         for place in self._watched():
-            for hypothesis, node in enumerate(self._nodes[place]):
-                if blocked := self._forbidden[place].blocked(node):  # type: ignore[union-attr]
-                    log_probs[place * self.n_hypotheses + hypothesis, blocked] = -torch.inf
+            for row, node in enumerate(self._nodes[place], start=place * self.n_hypotheses):
+                blocked = self._forbidden[place].blocked(node)  # type: ignore[union-attr]
+                rows += [row] * len(blocked)
+                ids += blocked
+        if rows:
+            log_probs[rows, ids] = -torch.inf
 
     def _walk(self, parents: Tensor, newest: Tensor) -> None:
         """Let the automata of forbidden phrases take a step."""
