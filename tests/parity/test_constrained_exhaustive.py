@@ -81,6 +81,15 @@ def test_a_narrow_beam_holds_them_too_whatever_stands_beside_it(extra: int, voca
     assert [found[number] for number in free] == alone
 
 
+def test_of_equals_the_earlier_parent_comes_first_and_then_the_lower_id() -> None:
+    class Flat(TableModel):
+        def log_probs(self, row: tuple[int, ...]) -> torch.Tensor:
+            return torch.full((self.vocab_size,), -1.0)
+
+    (found,) = run_search(Flat(0, N_SPECIAL + N_WORDS), [3], settings(beam_size=30, n_best=30), required=[[B]])
+    assert [h.tokens for h in found] == [[B], [A, B], [B, A], [B, B], [B, C], [C, B]]
+
+
 def test_a_wider_beam_finds_nothing_worse() -> None:
     model, phrases = TableModel(11, 12, 1.5), [[5, 6], [9]]
     best = [

@@ -85,12 +85,10 @@ class ConstrainedBeam(BeamSearch):
 
     def _by_next_tokens(self, places: list[int], log_probs: Tensor) -> Rows:
         """Return the continuations of each hypothesis by the next token of a phrase."""
-        living = alive(self._totals).tolist()
         wanted = [
             (place, parent, token)
             for place in places
             for parent, state in enumerate(self._states[place])
-            if living[place][parent]
             for token in self._required[place].wanted(state)
         ]
         if not wanted:
