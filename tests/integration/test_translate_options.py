@@ -61,6 +61,17 @@ def test_normalisation_and_early_stopping_reach_the_search(tfm: Tfm, run: Path) 
     assert plain["translations"][0]["score"] == pytest.approx(expected)
 
 
+def test_no_part_of_a_translation_recurs_if_that_is_forbidden(tfm: Tfm, run: Path) -> None:
+    ask = ["translate", "--run", run, "-b", 1, "--format", "jsonl", "--min-length", 30, *TEXTS]
+    for n, options in ((2, []), (2, ["--no-repeat-ngram", 2]), (1, ["--no-repeat-ngram", 1])):
+        found = [json.loads(line)["tokens"] for line in tfm(*ask, *options).lines]
+        recur = [
+            len(rows) > len(set(rows))
+            for rows in (list(zip(*(of[i:] for i in range(n)), strict=False)) for of in found)
+        ]
+        assert any(recur) != bool(options)
+
+
 def test_mbr_takes_one_of_its_samples(tfm: Tfm, run: Path) -> None:
     how = ["translate", "--run", run, "--temperature", 2, "--format", "jsonl"]
     drawn = [json.loads(line) for line in tfm(*how, "--sample", "--n-best", 8, *TEXTS).lines]

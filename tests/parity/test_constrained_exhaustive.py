@@ -4,10 +4,12 @@ import random
 from collections.abc import Sequence
 
 import pytest
+import torch
 from decoding_rig import N_SPECIAL, TableModel, exhaustive, run_search, run_sentences, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.data.tokenizer import EOS
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.required import Required
 from transformer_cli.decoding.source import Source
@@ -79,6 +81,15 @@ def test_a_narrow_beam_holds_them_too_whatever_stands_beside_it(extra: int, voca
     assert [found[number] for number in free] == alone
 
 
+def test_of_equals_the_earlier_parent_comes_first_and_then_the_lower_id() -> None:
+    class Flat(TableModel):
+        def log_probs(self, row: tuple[int, ...]) -> torch.Tensor:
+            return torch.full((self.vocab_size,), -1.0)
+
+    (found,) = run_search(Flat(0, N_SPECIAL + N_WORDS), [3], settings(beam_size=30, n_best=30), required=[[B]])
+    assert [h.tokens for h in found] == [[B], [A, B], [B, A], [B, B], [B, C], [C, B]]
+
+
 def test_a_wider_beam_finds_nothing_worse() -> None:
     model, phrases = TableModel(11, 12, 1.5), [[5, 6], [9]]
     best = [
@@ -94,6 +105,23 @@ def test_where_there_is_no_room_the_limit_wins() -> None:
     found = run_search(model, [3, 2, 1], settings(beam_size=4), required=[[5, 6, 7]])
     assert all(several for several in found)
     assert [max(len(h.tokens) for h in several) for several in found] == [2, 1, 0]
+
+
+def test_what_lacks_a_phrase_does_not_end_at_the_limit_if_another_held_it_in_time() -> None:
+    class Ending(TableModel):
+        """Nothing follows B but the end."""
+
+        def log_probs(self, row: tuple[int, ...]) -> torch.Tensor:
+            found = super().log_probs(row)
+            if row[-1] == B:
+                found[EOS + 1 :] = -torch.inf
+            else:
+                found[EOS] -= 9.0
+            return found
+
+    (found,) = run_search(Ending(2, N_SPECIAL + N_WORDS), [5], settings(beam_size=30), required=[[B]])
+    assert found
+    assert left_of(found, [[B]]) == found
 
 
 def test_a_prefix_may_hold_a_phrase_or_begin_it() -> None:

@@ -85,14 +85,17 @@ def test_the_row_of_a_token_is_the_step_that_predicts_it(n_layers: int) -> None:
     assert weights.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-5)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_weights_do_not_depend_on_the_batch(positions: str) -> None:
-    how = config(model={"positions": positions})
+@pytest.mark.parametrize(("positions", "max_length"), [("sinusoidal", 40), ("learned", 40), ("learned", 42)])
+def test_weights_do_not_depend_on_the_batch(positions: str, max_length: int) -> None:
+    how = config(model={"positions": positions}, data={"max_length": max_length})
     model, runtime = transformer(how, weights=2.0).train(), Runtime.resolve("cpu")
     draw = random.Random(3)
     pairs = [
-        ([*draw.choices(range(4, 300), k=draw.randint(1, 39)), EOS], draw.choices(range(4, 300), k=draw.randint(0, 40)))
-        for _ in range(40)
+        (
+            [*draw.choices(range(4, 300), k=draw.randint(1, max_length - 1)), EOS],
+            draw.choices(range(4, 300), k=draw.randint(0, max_length)),
+        )
+        for _ in range(60)
     ]
     alone = [read_attention(model, runtime, [pair], HOW)[0] for pair in pairs]
     assert model.training

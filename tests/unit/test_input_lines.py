@@ -72,3 +72,10 @@ def test_broken_characters_are_mended_and_their_lines_named() -> None:
     found = [line.text for line in json_lines(lines, None, "-", (), told.append)]
     assert found == ["a", "\ufffdb", "\ufffdc", "\U0001f600"]
     assert told == [2, 3]
+
+
+def test_a_text_that_is_called_prefix_is_no_prefix() -> None:
+    (line,) = json_lines(['{"prefix": "one cat"}'], "prefix", "in", (), lambda _: None)
+    assert (line.text, line.prefix) == ("one cat", None)
+    (line,) = json_lines(['{"text": "one cat", "prefix": "eine"}'], None, "in", (), lambda _: None)
+    assert (line.text, line.prefix) == ("one cat", "eine")

@@ -31,6 +31,12 @@ def test_best_tokens_are_those_of_a_full_sort(seed: int, size: int, k: int, n_le
         assert values[row].tolist() == to_grid(log_probs[row])[expected].tolist()
 
 
+def test_a_last_block_that_is_not_whole_holds_no_more_than_its_tokens() -> None:
+    log_probs = torch.zeros(2, 161)
+    log_probs[:, -1] = 1.0
+    assert best_tokens(log_probs, 2)[1].tolist() == [[160, 0]] * 2
+
+
 def test_grid_is_fine_and_survives_infinities() -> None:
     log_probs = torch.tensor([-1.23456789, -torch.inf, torch.nan, 0.0])
     steps = to_grid(log_probs)

@@ -6,6 +6,7 @@ import torch
 from decoding_rig import TableModel, argmax_loop, run_search, run_sentences, settings
 
 from transformer_cli.data.tokenizer import EOS
+from transformer_cli.decoding.sampling import Sampling
 from transformer_cli.decoding.source import Source
 
 CAPS = [4, 9, 6, 12, 3]
@@ -58,6 +59,9 @@ def test_samples_depend_on_seed_and_line_alone() -> None:
     same_source = [Source([3], number=(line, 0), cap=30) for line in range(2)]
     first, second = run_sentences(TableModel(1, 30), same_source, how)
     assert first != second
+    parts = [Source([3], number=(0, part), cap=30) for part in range(2)]
+    of_first, of_second = run_sentences(TableModel(1, 30), parts, how)
+    assert first == of_first != of_second
 
 
 def test_scores_are_the_models_own_whatever_is_drawn_from() -> None:
@@ -83,7 +87,16 @@ def test_limits_hold_for_samples_too() -> None:
             assert len(set(pairs)) == len(pairs)
     capped = run_search(model, [3] * 6, settings(beam_size=8, **DRAWN))
     assert any(sample.capped for samples in capped for sample in samples)
+    assert not any(sample.capped and len(sample.tokens) < 2 for samples in capped for sample in samples)
     assert torch.tensor([len(sample.tokens) for samples in capped for sample in samples]).max() == 2
+
+
+def test_a_draw_of_zero_takes_nothing_that_may_not_follow() -> None:
+    chooser = Sampling(1, 9, settings(beam_size=3, min_length=2, **DRAWN))
+    chooser.admit([0], [Source([0], cap=9)])
+    chooser._draws[:] = 0
+    chooser.advance(TableModel(1, 30).log_probs((0, 2)).expand(3, -1).clone())
+    assert chooser.live.newest.tolist() == [[EOS + 1] * 3]
 
 
 def test_a_sample_for_which_no_token_is_left_ends_with_nothing() -> None:

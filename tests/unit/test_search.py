@@ -8,7 +8,9 @@ from decoding_rig import N_SPECIAL, TableModel, run_search, run_sentences, setti
 from torch import Tensor
 
 from transformer_cli.data.tokenizer import EOS
+from transformer_cli.decoding.beam import BeamSearch
 from transformer_cli.decoding.pool import Finished, Pool, length_norm
+from transformer_cli.decoding.search import search as search_loop
 from transformer_cli.decoding.source import Source
 
 A, B, C = 4, 5, 6
@@ -75,6 +77,8 @@ def test_the_cap_closes_a_hypothesis_and_says_so() -> None:
     model = Chain({2: {A: 1.0}, A: {A: 0.9, EOS: 0.1}})
     (found,) = search(model, [4])
     assert (found[0].tokens, found[0].capped) == ([A, A, A], True)
+    torn = Chain({2: {A: 1.0}, A: {A: 0.5, EOS: 0.5}})
+    assert not search(torn, [4], min_length=3)[0][0].capped  # nothing was more probable
     willing = Chain({2: {A: 1.0}, A: {B: 1.0}, B: {EOS: 1.0}})
     assert not search(willing, [3])[0][0].capped  # it ends at the cap, of its own will
 
@@ -142,6 +146,24 @@ def test_finished_sentences_leave_and_waiting_ones_take_their_places(beam_size: 
     assert len(refilled.busy_per_step) < len(not_refilled.busy_per_step)
 
 
+def test_places_are_given_up_when_half_of_them_are_free_and_usable_numbers_remain() -> None:
+    class Noting(TableModel):
+        def keep(self, places: list[int]) -> None:
+            kept.append((len(self.places), len(places)))
+            super().keep(places)
+
+    kept: list[tuple[int, int]] = []
+    how, caps = settings(beam_size=2), [*range(2, 26)]
+    asked = [Source([number], number=(number, 0), cap=cap) for number, cap in enumerate(caps)]
+    found = search_loop(Noting(1, 20, 3.0), BeamSearch(24, 26, how), asked, 24, usable_places=lambda n: -(-n // 4) * 4)
+    assert found == run_search(TableModel(1, 20, 3.0), caps, how, n_places=3)
+    sizes = [24, *(n for _, n in kept)]
+    assert sizes[-1] == 4
+    for (busy, n), before in zip(kept, sizes, strict=False):
+        assert busy <= before / 2
+        assert n == -(-busy // 4) * 4
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_neighbours_do_not_matter(beam_size: int) -> None:
     caps = [5, 17, 9, 3, 12]
@@ -201,6 +223,8 @@ def test_every_translation_starts_with_its_prefix(changes: dict[str, object]) ->
         assert all(h.tokens[: len(sentence.prefix)] == list(sentence.prefix) for h in hypotheses)
     free = run_sentences(TableModel(7, 14), [replace(sentence, prefix=()) for sentence in sentences], how)
     assert found[0] == free[0]
+    turned = run_sentences(TableModel(7, 14), sentences[::-1], how, n_places=1)  # a long prefix leaves nothing behind
+    assert turned == found[::-1]
     continued = free[1][0].tokens[:3]
     again = run_sentences(TableModel(7, 14), [replace(sentences[1], prefix=continued)], settings())
     assert again[0][0].tokens[:3] == continued

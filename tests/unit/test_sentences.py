@@ -127,7 +127,7 @@ def test_pieces_that_do_not_spell_the_line_have_no_places() -> None:
     assert places(["a", "b"], "ab", [1]) == {1}  # a tokenizer that puts no space in front
     assert places(["▁", "<0xE4>", "<0xBD>", "<0xA0>", "b"], "你b", [1]) == {4}
     assert places(["▁abc"], "ab", [2]) == places(["<unk>"], "ab", [2]) == set()
-    assert places([], "", []) == set()
+    assert places(["▁a"], "abc", [3]) == places([], "", []) == set()
 
 
 def test_only_lines_that_are_too_long_depend_on_the_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:

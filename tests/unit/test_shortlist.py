@@ -79,6 +79,7 @@ def test_it_is_learned_from_pairs_with_what_every_line_may_need() -> None:
     assert made.of([50, 51, 50]).tolist() == sorted({*made.always.tolist(), rot, see, EOS})
     assert made.of([99]).tolist() == made.always.tolist()  # never seen
     assert weg not in made.of([50, 51, 52])
+    assert weg not in Shortlist.fitted(TokenizedPairs(*arrays), tokens, per_piece=2, frequent=V).always
 
 
 def test_a_list_is_the_union_of_those_of_its_pieces() -> None:

@@ -74,6 +74,12 @@ MaxLengthRatio = Annotated[
 MinLength = Annotated[
     int | None, typer.Option("--min-length", min=0, max=LARGEST, help="Least target tokens of a translation.")
 ]
+NoRepeatNgram = Annotated[
+    int | None,
+    typer.Option(
+        "--no-repeat-ngram", min=0, max=LARGEST, help="No N tokens in a row may recur in a translation; 0: all may."
+    ),
+]
 Alignment = Annotated[
     bool, typer.Option("--alignment", help="In JSON, which source word each word comes from: 0-0 1-2.")
 ]
@@ -139,6 +145,7 @@ def translate(
     shortlist: Shortlist = None,
     max_length_ratio: MaxLengthRatio = None,
     min_length: MinLength = None,
+    no_repeat_ngram: NoRepeatNgram = None,
     sample: Sample = False,
     temperature: Temperature = None,
     top_k: TopK = None,

@@ -13,7 +13,15 @@ from transformer_cli.errors import UserError
 _JSON_NAMES = (".jsonl", ".jsonl.gz")
 
 #: Options that override a setting of the same name (``DecodeSettings``).
-SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "max_length_ratio", "min_length")
+SEARCH = (
+    "beam_size",
+    "length_penalty",
+    "length_normalization",
+    "early_stopping",
+    "max_length_ratio",
+    "min_length",
+    "no_repeat_ngram",
+)
 BATCHES = ("batch_size", "batch_tokens")
 OUTPUT = ("alignment",)
 LISTS = ("shortlist",)

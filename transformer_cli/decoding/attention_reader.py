@@ -9,11 +9,10 @@ hypothesis. Shapes are those of the search (``model_steps.py``), so that weights
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transformer_cli.data.tokenizer import BOS
-from transformer_cli.decoding.model_steps import canonical_length, canonical_threads, evaluating, padded
+from transformer_cli.decoding.model_steps import answering, canonical_length, padded
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.model.attention import recorded_weights
 from transformer_cli.model.transformer import Transformer
@@ -31,7 +30,7 @@ def read_attention(
     """
     shapes = [_shape(model, pair) for pair in pairs]
     found: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(pairs)
-    with evaluating(model), torch.inference_mode(), canonical_threads(model, runtime):
+    with answering([model], runtime):
         for shape in sorted(set(shapes)):
             numbers = [number for number, other in enumerate(shapes) if other == shape]
             size = max(1, min(settings.batch_size, settings.batch_tokens // max(shape)))
@@ -51,8 +50,8 @@ def _shape(model: Transformer, pair: Pair) -> tuple[int, int]:
 def _read(
     model: Transformer, runtime: Runtime, pairs: Sequence[Pair], shape: tuple[int, int]
 ) -> list[NDArray[np.float32]]:
-    src = padded([source for source, _ in pairs], shape[0]).to(runtime.device)
-    tgt_in = padded([[BOS, *target[:-1]] for _, target in pairs], shape[1]).to(runtime.device)
+    src = padded([source for source, _ in pairs], *shape).to(runtime.device)
+    tgt_in = padded([[BOS, *target[:-1]] for _, target in pairs], *shape[::-1]).to(runtime.device)
     attention = model.decoder.layers[max(0, len(model.decoder.layers) - 2)].cross_attn
     with runtime.autocast(), recorded_weights([attention]) as recorded:
         model.decode(tgt_in, model.encode(src), src)

@@ -11,18 +11,24 @@ wider by a hypothesis for each token (``batch_decoder.py``). A hypothesis may en
 length allowed also if none has.
 
 Sentences without phrases are searched as ever. Phrases are pieces here: one that is spelled otherwise is not seen.
+All places are shared out together, as arrays: hypothesis by hypothesis it took ten times as long as the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.decoding.beam import BeamSearch, alive
 from transformer_cli.decoding.ranking import DEAD, to_grid
-from transformer_cli.decoding.required import Required, State
+from transformer_cli.decoding.required import State, required_of
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
+
+Rows = NDArray[np.int64]  # continuations [n, 4]: place, parent, token, log-probability in steps
+_PLACE, _PARENT, _TOKEN, _TOTAL = range(4)
 
 
 class ConstrainedBeam(BeamSearch):
@@ -32,14 +38,14 @@ class ConstrainedBeam(BeamSearch):
         self, n_places: int, longest: int, settings: DecodeSettings, device: torch.device | str = "cpu"
     ) -> None:
         super().__init__(n_places, longest, settings, device)
-        self._required = [Required(()) for _ in range(n_places)]
+        self._required = [required_of(())] * n_places
         self._states: list[list[State]] = [[] for _ in range(n_places)]
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Let sentences take places."""
         super().admit(places, sentences)
         for place, sentence in zip(places, sentences, strict=True):
-            self._required[place] = Required(sentence.required)
+            self._required[place] = required_of(tuple(map(tuple, sentence.required)))
             self._states[place] = [self._required[place].start] * self._settings.beam_size
 
     def keep(self, places: list[int]) -> None:
@@ -61,57 +67,81 @@ class ConstrainedBeam(BeamSearch):
     def _choose(self, candidates: Tensor, ids: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         totals, parents, newest = super()._choose(candidates, ids, log_probs)
         at_cap = self.live.at_cap().tolist()
-        for place in self._constrained():
-            if at_cap[place]:
-                continue
-            found = self._with_next(place, _alive_ones(candidates[place], ids[place]), log_probs)
-            chosen = self._shared_out(place, found)
-            self._states[place] = [self._after(place, parent, token) for parent, token in chosen]
-            missing = self._settings.beam_size - len(chosen)
-            rows = [(found[one], *one) for one in chosen] + [(DEAD, 0, 0)] * missing
-            self._states[place] += [self._required[place].start] * missing
-            row = torch.tensor(rows, device=self._device)
-            totals[place], parents[place], newest[place] = row.unbind(1)
+        if not (places := [place for place in self._constrained() if not at_cap[place]]):
+            return totals, parents, newest
+        found = _best_first(_among(candidates, ids, places), self._by_next_tokens(places, log_probs))
+        chosen = found[_shared_out(found[:, _PLACE], self._n_met(found, places), self._settings.beam_size)]
+        chosen_places, at = chosen[:, _PLACE], _turns(chosen[:, _PLACE])
+        before = self._states.copy()
+        for place in places:
+            totals[place], parents[place], newest[place] = DEAD, 0, 0
+            self._states[place] = [self._required[place].start] * self._settings.beam_size
+        totals[chosen_places, at], parents[chosen_places, at], newest[chosen_places, at] = (
+            torch.from_numpy(chosen).to(self._device)[:, [_TOTAL, _PARENT, _TOKEN]].unbind(1)
+        )
+        for number, (place, parent, token, _) in zip(at.tolist(), chosen.tolist(), strict=True):
+            self._states[place][number] = self._required[place].step(before[place][parent], token)
         return totals, parents, newest
 
-    def _with_next(
-        self, place: int, found: dict[tuple[int, int], int], log_probs: Tensor
-    ) -> dict[tuple[int, int], int]:
-        """Add the continuations (parent, token) of each hypothesis by the next token of a phrase."""
-        required, states, k = self._required[place], self._states[place], self._settings.beam_size
-        for parent in alive(self._totals[place]).nonzero()[:, 0].tolist():
-            if wanted := required.wanted(states[parent]):
-                totals = self._totals[place, parent] + to_grid(log_probs[place * k + parent, wanted])
-                found |= _alive_ones(totals[None], torch.tensor([wanted]), parent)
-        return found
+    def _by_next_tokens(self, places: list[int], log_probs: Tensor) -> Rows:
+        """Return the continuations of each hypothesis by the next token of a phrase."""
+        wanted = [
+            (place, parent, token)
+            for place in places
+            for parent, state in enumerate(self._states[place])
+            for token in self._required[place].wanted(state)
+        ]
+        if not wanted:
+            return np.empty((0, 4), dtype=np.int64)
+        at, parents, tokens = torch.tensor(wanted, device=self._device).unbind(1)
+        worth = to_grid(log_probs[at * self._settings.beam_size + parents, tokens])
+        return torch.stack([at, parents, tokens, self._totals[at, parents] + worth], dim=1).cpu().numpy()
 
-    def _shared_out(self, place: int, found: dict[tuple[int, int], int]) -> list[tuple[int, int]]:
-        """Choose K continuations, the best first; of equals the earlier parent and the lower id first."""
-        banks: dict[int, list[tuple[int, int]]] = {}
-        for one in sorted(found, key=_best_first(found)):
-            banks.setdefault(self._required[place].n_met(self._after(place, *one)), []).append(one)
-        turns = sorted((turn, -n_met, one) for n_met, ones in banks.items() for turn, one in enumerate(ones))
-        chosen = [one for _, _, one in turns[: self._settings.beam_size]]
-        return sorted(chosen, key=_best_first(found))
-
-    def _after(self, place: int, parent: int, token: int) -> State:
-        return self._required[place].step(self._states[place][parent], token)
+    def _n_met(self, found: Rows, places: list[int]) -> NDArray[np.int64]:
+        """Return how many tokens each continuation has met; few of them end in a token of a phrase."""
+        held = np.zeros((len(self._states), self._settings.beam_size), dtype=np.int64)
+        for place in places:
+            held[place] = [self._required[place].n_held(state) for state in self._states[place]]
+        n_met = held[found[:, _PLACE], found[:, _PARENT]]
+        of_phrases = set[int]().union(*(self._required[place].tokens for place in places))
+        rows = np.flatnonzero(np.isin(found[:, _TOKEN], list(of_phrases)))
+        for row, (place, parent, token, _) in zip(rows.tolist(), found[rows].tolist(), strict=True):
+            required = self._required[place]
+            n_met[row] = required.n_met(required.step(self._states[place][parent], token))
+        return n_met
 
     def _constrained(self) -> list[int]:
         busy = self.live.busy.tolist()
         return [place for place, required in enumerate(self._required) if required.phrases and busy[place]]
 
 
-def _alive_ones(candidates: Tensor, ids: Tensor, first: int = 0) -> dict[tuple[int, int], int]:
-    """Return the totals of continuations (parent, token): candidates and ids ``[m, n]`` of m parents in a row."""
-    rows = zip(candidates.tolist(), alive(candidates).tolist(), ids.tolist(), strict=True)
-    return {
-        (parent, token): total
-        for parent, row in enumerate(rows, start=first)
-        for total, lives, token in zip(*row, strict=True)
-        if lives
-    }
+def _among(candidates: Tensor, ids: Tensor, places: list[int]) -> Rows:
+    """Return the continuations by the best tokens of each hypothesis; candidates and ids ``[N, K, n]``."""
+    chosen = torch.tensor(places, device=ids.device)[:, None, None].expand(-1, *ids.shape[1:])
+    parents = torch.arange(ids.size(1), device=ids.device)[:, None].expand_as(chosen)
+    rows = torch.stack([chosen, parents, ids[places], candidates[places]], dim=-1)  # [m, K, n, 4]
+    return rows.flatten(0, 2).cpu().numpy()
 
 
-def _best_first(totals: dict[tuple[int, int], int]) -> Callable[[tuple[int, int]], tuple[int, tuple[int, int]]]:
-    return lambda one: (-totals[one], one)
+def _best_first(*found: Rows) -> Rows:
+    """Put continuations in order, place by place, each once; of equals the earlier parent and the lower id first."""
+    rows = np.concatenate(found)
+    rows = rows[rows[:, _TOTAL] > DEAD // 2]
+    rows = rows[np.lexsort((rows[:, _TOKEN], rows[:, _PARENT], -rows[:, _TOTAL], rows[:, _PLACE]))]
+    return rows[np.any(np.diff(rows, axis=0, prepend=-1), axis=1)]  # the same continuation has the same total
+
+
+def _shared_out(places: NDArray[np.int64], n_met: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Return which continuations are chosen, ascending: k in each place, the best of each number of tokens in turn."""
+    turns = _turns(places * (n_met.max(initial=0) + 1) + n_met)
+    in_turn = np.lexsort((-n_met, turns, places))
+    return np.sort(in_turn[_turns(places[in_turn]) < k])
+
+
+def _turns(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many equal ones stand before each key."""
+    order = np.argsort(keys, kind="stable")
+    begins = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    turns = np.empty_like(keys)
+    turns[order] = np.arange(len(keys)) - np.repeat(begins, np.diff(begins, append=len(keys)))
+    return turns

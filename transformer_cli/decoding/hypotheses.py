@@ -22,7 +22,6 @@ class Hypotheses:
     Attributes:
         lengths: ``[N]`` tokens so far, without ``<s>``.
         caps: ``[N]`` longest hypothesis allowed, with ``</s>``.
-        shortest: ``[N]`` tokens before ``</s>`` is allowed.
         busy: boolean ``[N]``, the place has a sentence.
         newest: ``[N, K]``.
         parents: ``[N, K]`` which hypothesis of the step before each one continues.
@@ -35,7 +34,7 @@ class Hypotheses:
         self._settings = settings
         self.n_hypotheses = n_hypotheses
         self.lengths = torch.zeros(n_places, dtype=torch.long, device=device)
-        self.caps, self.shortest = self.lengths.clone(), self.lengths.clone()
+        self.caps = self.lengths.clone()
         self.busy = torch.zeros(n_places, dtype=torch.bool, device=device)
         self.newest = torch.full((n_places, n_hypotheses), BOS, device=device)
         self.parents = torch.arange(n_hypotheses, device=device).repeat(n_places, 1)
@@ -49,8 +48,6 @@ class Hypotheses:
         """Start anew in these places."""
         self.lengths[places], self.busy[places], self.newest[places] = 0, True, BOS
         self.caps[places] = torch.tensor([sentence.cap for sentence in sentences], device=self.caps.device)
-        shortest = [max(self._settings.min_length, len(sentence.prefix)) for sentence in sentences]
-        self.shortest[places] = torch.tensor(shortest, device=self.caps.device)
         self._tokens[places] = _NONE
         longest = max(len(sentence.prefix) for sentence in sentences)
         self._write_prefixes(places, sentences, longest)
@@ -59,7 +56,7 @@ class Hypotheses:
 
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
-        for name in ("lengths", "caps", "shortest", "busy", "newest", "parents", "_tokens", "_values"):
+        for name in ("lengths", "caps", "busy", "newest", "parents", "_tokens", "_values"):
             setattr(self, name, getattr(self, name)[places])
         if self._prefixes is not None:
             self._prefixes = self._prefixes[places]
@@ -71,8 +68,8 @@ class Hypotheses:
         return self.lengths + 1 >= self.caps
 
     def may_end(self) -> Tensor:
-        """Return ``[N]``: ``</s>`` may follow. The cap wins over the least length, but not over a prefix."""
-        return self.busy & (self.at_cap() | (self.lengths >= self.shortest))
+        """Return ``[N]``: ``</s>`` may follow. The cap wins over the least length; a prefix wins in ``restrict``."""
+        return self.busy & (self.at_cap() | (self.lengths >= self._settings.min_length))
 
     def restrict(self, log_probs: Tensor) -> None:
         """Forbid, in ``log_probs [N * K, V]``, what must not follow; ``</s>`` is the chooser's affair."""
@@ -126,10 +123,14 @@ class Hypotheses:
         return rows, ids[rows], log_probs[rows, ids[rows]]
 
     def _forbid_phrases(self, log_probs: Tensor) -> None:
+        rows, ids = list[int](), list[int]()
         for place in self._watched():
-            for hypothesis, node in enumerate(self._nodes[place]):
-                if blocked := self._forbidden[place].blocked(node):  # type: ignore[union-attr]
-                    log_probs[place * self.n_hypotheses + hypothesis, blocked] = -torch.inf
+            for row, node in enumerate(self._nodes[place], start=place * self.n_hypotheses):
+                blocked = self._forbidden[place].blocked(node)  # type: ignore[union-attr]
+                rows += [row] * len(blocked)
+                ids += blocked
+        if rows:
+            log_probs[rows, ids] = -torch.inf
 
     def _walk(self, parents: Tensor, newest: Tensor) -> None:
         """Let the automata of forbidden phrases take a step."""
@@ -155,7 +156,7 @@ class Hypotheses:
         seen = tokens.unfold(1, n, 1)  # [R, T - n + 1, n]
         last = (lengths - n + 1 + torch.arange(n - 1, device=tokens.device)).clamp(min=0)  # [R, n - 1]
         recurs = (seen[..., :-1] == tokens.gather(1, last)[:, None]).all(-1)
-        recurs &= (seen[..., -1] != _NONE) & (lengths >= n)
+        recurs &= seen[..., -1] != _NONE  # so a row of fewer than n tokens has none
         rows, places = recurs.nonzero(as_tuple=True)
         log_probs[rows, seen[rows, places, -1]] = -torch.inf
 

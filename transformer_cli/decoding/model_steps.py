@@ -120,9 +120,15 @@ def room_for_keys(model: Transformer, length: int) -> int:
     return padded_keys(length, min(attention.d_k, attention.d_v))
 
 
-def padded(sources: Sequence[Sequence[int]], length: int) -> Tensor:
-    """Return ids ``[m, length]``; a number of rows that is not canonical is filled up with copies of the first."""
-    src = torch.full((canonical_places(len(sources), length), length), PAD)
+def padded(sources: Sequence[Sequence[int]], *lengths: int) -> Tensor:
+    """Return ids ``[m, length]``; a number of rows that is not canonical is filled up with copies of the first.
+
+    Args:
+        sources: at least one.
+        lengths: the padded length, and those of what the rows meet: their number is canonical for all of them.
+    """
+    length = lengths[0]
+    src = torch.full((canonical_places(len(sources), math.gcd(*lengths)), length), PAD)
     src[len(sources) :, : len(sources[0])] = torch.tensor(sources[0])
     for row, source in zip(src, sources, strict=False):
         row[: len(source)] = torch.tensor(source)

@@ -38,7 +38,6 @@ class OwnOutput:
         width = -(-longest // _MULTIPLE) * _MULTIPLE
         self._ids = np.zeros((n_places, width), dtype=np.int64)  # [N, L]
         self._lengths = np.full(n_places, _N_SPECIAL)
-        self._ids[:, :_N_SPECIAL] = range(_N_SPECIAL)
         self._choose_rows()
 
     def admit(self, places: list[int], lists: Sequence[NDArray[np.int64]]) -> None:

@@ -7,7 +7,6 @@ vocabulary, whatever a search must not choose. Pairs share a batch only if their
 canonical length each (``model_steps.py``), so that a pair's value does not depend on its neighbours.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from transformer_cli.data.tokenizer import BOS, EOS
 from transformer_cli.decoding.ensemble import mean_log_probs, shortest_positions
-from transformer_cli.decoding.model_steps import answering, canonical_length, canonical_places, padded
+from transformer_cli.decoding.model_steps import answering, canonical_length, padded
 from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.model.transformer import Transformer
@@ -71,11 +70,10 @@ def _values(
     models: Sequence[Transformer], runtime: Runtime, pairs: Sequence[Pair], lengths: tuple[int, int]
 ) -> Iterator[list[float]]:
     """Yield the log-probabilities of each pair's target tokens and of ``</s>``."""
-    n_rows = canonical_places(len(pairs), math.gcd(*lengths))  # makes canonical products of either length
-    filled = [*pairs, *[pairs[0]] * (n_rows - len(pairs))]
-    src = padded([pair.src for pair in filled], lengths[0]).to(runtime.device)  # [B, S]
-    tgt_in = padded([[BOS, *pair.tgt] for pair in filled], lengths[1]).to(runtime.device)  # [B, T]
-    wanted = padded([[*pair.tgt, EOS] for pair in filled], lengths[1]).to(runtime.device)  # [B, T]
+    both = lengths[::-1]
+    src = padded([pair.src for pair in pairs], *lengths).to(runtime.device)  # [B, S]
+    tgt_in = padded([[BOS, *pair.tgt] for pair in pairs], *both).to(runtime.device)  # [B, T]
+    wanted = padded([[*pair.tgt, EOS] for pair in pairs], *both).to(runtime.device)  # [B, T]
     values = mean_log_probs([_of_model(model, runtime, src, tgt_in, wanted) for model in models])
     for pair, row in zip(pairs, values.tolist(), strict=False):
         yield row[: len(pair.tgt) + 1]
