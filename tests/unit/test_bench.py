@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,14 +104,33 @@ def test_flash_with_dropout_is_a_row_with_torchs_reason():
 def test_reference_equals_autograd_of_the_equation(causal, monkeypatch):
     monkeypatch.setattr(accuracy, "_SCORES_AT_ONCE", 7 * 20)  # several blocks of queries
     inputs = make_inputs(replace(SHAPE, causal=causal), 20)
-    query, key, value = (t.detach().double()[0, -1].requires_grad_() for t in (inputs.query, inputs.key, inputs.value))
+    query, key, value = (t.detach().double()[0, 0].requires_grad_() for t in (inputs.query, inputs.key, inputs.value))
     scores = query @ key.T / 8**0.5
     if causal:
         scores = scores + torch.full((20, 20), -torch.inf).triu(1)
     out = scores.softmax(-1) @ value
-    grads = torch.autograd.grad(out, (query, key, value), inputs.grad_out.double()[0, -1])
+    grads = torch.autograd.grad(out, (query, key, value), inputs.grad_out.double()[0, 0])
     for got, want in zip(accuracy.reference(inputs, causal=causal), (out, *grads), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_unsteady_rows_are_marked_and_not_in_the_growth(report):
+    rows = [Row("naive", n, "forward", seconds=1e-3 * n, spread=1e-4 * n) for n in (8, 16, 32)]
+    assert [found.time for found in growth(rows)] == [pytest.approx(1.0)]
+    shaken = [*rows[:2], replace(rows[2], spread=rows[2].seconds)]
+    assert growth(shaken) == []
+    console = Console(file=io.StringIO(), width=120)
+    bench.render(replace(report, rows=shaken), console)
+    text = console.file.getvalue()
+    assert "100%!" in text
+    assert "10%!" not in text
+    assert "!        unsteady" in text
+
+
+@pytest.mark.parametrize("told", ["99999999999999999999", "1..9999999999999"])
+def test_lengths_beyond_every_machine_are_refused(told):
+    with pytest.raises(UserError, match="no machine holds"):
+        bench.lengths([told])
 
 
 def test_error_sees_a_wrong_gradient():
@@ -371,13 +391,14 @@ def test_both_axes_of_the_plot_are_logarithmic_and_rows_without_a_figure_are_lef
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
     refused = Row("cudnn", 16, "forward", unsupported="there is none")
     bench_plot.write_plot(replace(report, rows=[*report.rows, refused]), tmp_path / "plot.svg")
-    for axes, value in zip(drawn[0].axes, ("seconds", "peak_bytes"), strict=True):
+    assert "cannot run: cudnn" in drawn[0].get_supxlabel()
+    for axes, (value, scale) in zip(drawn[0].axes, (("seconds", 1e3), ("peak_bytes", 2**-20)), strict=True):
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
         own = [
             row for row in report.rows if (row.kernel, row.direction) == ("flash", "forward") and getattr(row, value)
         ]
-        assert lines.get("flash, forward", []) == [[row.seq_len, getattr(row, value)] for row in own]
+        assert lines.get("flash, forward", []) == [[row.seq_len, getattr(row, value) * scale] for row in own]
         assert not any("cudnn" in name for name in lines)
 
 
@@ -386,7 +407,7 @@ def test_a_plot_that_cannot_be_written_is_refused_before_anything_is_measured(tm
         bench_plot.check_plot(tmp_path / "plot.txt")
     with pytest.raises(UserError, match="folder"):
         bench_plot.check_plot(tmp_path / "none" / "plot.png")
-    monkeypatch.setattr(bench_plot, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # importing it fails, whether missing or broken
     with pytest.raises(UserError, match=r"transformer-cli\[plot\]"):
         bench_plot.check_plot(tmp_path / "plot.png")
 
