@@ -27,7 +27,7 @@ from transformer_cli.arguments.shortlist import shortlist
 from transformer_cli.arguments.text_arguments import TextCommand
 from transformer_cli.arguments.train import train
 from transformer_cli.arguments.translate import translate
-from transformer_cli.commands.boundary import run_guarded
+from transformer_cli.commands.shared.boundary import run_guarded
 
 app = typer.Typer(
     name="tfm",

@@ -14,8 +14,9 @@ import torch
 from command_line import Tfm
 
 from transformer_cli.benchmark.decoding import Measured, identical, ratio
-from transformer_cli.commands import bench_decoding, bench_decoding_sides
-from transformer_cli.commands.bench_decoding_sides import Tuning, best_tuning, first_tuning
+from transformer_cli.commands.bench import decoding as bench_decoding
+from transformer_cli.commands.bench import decoding_sides as bench_decoding_sides
+from transformer_cli.commands.bench.decoding_sides import Tuning, best_tuning, first_tuning
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.decoding.translator import Translator

@@ -8,7 +8,7 @@ from command_line import Tfm
 from toy_language import TINY
 
 from transformer_cli.benchmark import products, timing, torch_model
-from transformer_cli.commands import bench_training
+from transformer_cli.commands.bench import training as bench_training
 
 PROMISED = {
     "device", "torch", "settings", "tokens_per_second", "tokens_per_second_spread", "tokens_per_second_torch_nn",

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from command_line import Tfm
 
-from transformer_cli.commands.eval import EvalRequest
+from transformer_cli.commands.eval.job import EvalRequest
 from transformer_cli.errors import UserError
 
 
 @pytest.fixture(scope="module")
 def fitted(run: Path, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the run whose confidence was fitted greedily, to lines that are partly good."""
-    from transformer_cli.commands.eval import run_eval
+    from transformer_cli.commands.eval.job import run_eval
 
     copy = shutil.copytree(run, tmp_path_factory.mktemp("fitted") / "run")
     request = EvalRequest(

@@ -14,8 +14,8 @@ from command_line import Outcome, Tfm
 from forked_tfm import ForkedTfm
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands import part_file as module
-from transformer_cli.commands.part_file import PartFile, part_file
+from transformer_cli.commands.files import part_file as module
+from transformer_cli.commands.files.part_file import PartFile, part_file
 from transformer_cli.errors import UserError
 
 LINES = ["one cats sleep.", "", "two dogs wait.", "\u00a0", "six books fall.", "three trees sleep. " * 40, "four"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from transformer_cli.commands.eval import EvalReport, EvalRequest, as_json, render, run_eval
+from transformer_cli.commands.eval.job import EvalReport, EvalRequest, as_json, render, run_eval
 from transformer_cli.errors import DataError, RunError, UserError
 
 

@@ -10,7 +10,7 @@ from command_line import Tfm
 
 from transformer_cli.benchmark import timing
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.eval import EvalRequest, as_json, run_eval
+from transformer_cli.commands.eval.job import EvalRequest, as_json, run_eval
 from transformer_cli.errors import DataError, RunError, UserError
 
 

@@ -294,5 +294,5 @@ def test_auto_takes_the_export_where_it_says_the_same(
     described["quantization"] = "int8"
     (unlike / "ctranslate2" / "export.json").write_text(json.dumps(described), encoding="utf-8")
     assert "did not translate all lines of its check" in told(unlike, "-b", "1")
-    monkeypatch.setattr("transformer_cli.commands.engine_choice.find_spec", lambda _: None)
+    monkeypatch.setattr("transformer_cli.commands.shared.engine_choice.find_spec", lambda _: None)
     assert told(exported, "-b", "1") == "engine torch: ctranslate2 is not installed"

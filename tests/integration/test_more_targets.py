@@ -9,7 +9,7 @@ from toy_language import TINY, toy_pairs
 
 import transformer_cli
 from transformer_cli.cli import main
-from transformer_cli.commands.eval import EvalRequest, run_eval
+from transformer_cli.commands.eval.job import EvalRequest, run_eval
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_corpus, load_split
 from transformer_cli.decoding.translator import Translator

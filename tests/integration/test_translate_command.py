@@ -230,7 +230,7 @@ def test_a_read_only_run_translates(tfm: Tfm, run: Path) -> None:
 
 
 def test_windows_take_what_has_arrived_and_pass_errors_on() -> None:
-    from transformer_cli.commands.line_stream import windows
+    from transformer_cli.commands.files.line_stream import windows
 
     def lines():
         yield "a"

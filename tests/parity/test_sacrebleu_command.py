@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.commands.eval import EvalRequest, as_json, run_eval
+from transformer_cli.commands.eval.job import EvalRequest, as_json, run_eval
 
 GERMAN = [
     "Der",

@@ -13,7 +13,7 @@ from transformer_cli.errors import Interrupted
 from transformer_cli.training.trainer import Trainer
 
 #: The first optimizer imports torch._dynamo, for seconds.
-PRELOADED = ["torch._dynamo", *(f"transformer_cli.commands.{name}" for name in ("train", "translate", "augment"))]
+PRELOADED = ["torch._dynamo", *(f"transformer_cli.commands.{name}" for name in ("train", "translate.job", "augment"))]
 
 
 def small_run(path: Path, steps: int) -> Trainer:

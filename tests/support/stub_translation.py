@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from transformer_cli.commands import translate as command
+from transformer_cli.commands.translate import job as command
 from transformer_cli.config import DecodeConfig
 from transformer_cli.decoding.translation import Hypothesis, Translation
 

@@ -8,7 +8,7 @@ import torch
 from decoding_rig import config, transformer
 
 from transformer_cli import checkpoint
-from transformer_cli.commands.batch_choice import Batch, search_settings, within
+from transformer_cli.commands.shared.batch_choice import Batch, search_settings, within
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source

@@ -28,7 +28,8 @@ from transformer_cli.benchmark.attention import (
 from transformer_cli.benchmark.report import Row, growth, measure
 from transformer_cli.benchmark.sparse import pattern_named
 from transformer_cli.benchmark.timing import time_call
-from transformer_cli.commands import bench, bench_plot
+from transformer_cli.commands.bench import attention as bench
+from transformer_cli.commands.bench import plot as bench_plot
 from transformer_cli.errors import UserError
 
 SHAPE = Shape(heads=2, head_dim=8)

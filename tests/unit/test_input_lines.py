@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
+from transformer_cli.commands.files.input_lines import InputLine, json_lines, plain_lines
 from transformer_cli.errors import DataError
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.commands.output_file import output_file, refuse_file_of_run, refuse_replacing
-from transformer_cli.commands.part_file import part_file
+from transformer_cli.commands.files.output_file import output_file, refuse_file_of_run, refuse_replacing
+from transformer_cli.commands.files.part_file import part_file
 from transformer_cli.errors import UserError
 
 RECORDS = ["metrics.jsonl", "samples.jsonl", "scores.jsonl", "train.log"]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.data.records import DEEPEST, parse_record
 from transformer_cli.errors import DataError
 

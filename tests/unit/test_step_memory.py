@@ -10,7 +10,7 @@ from rich.console import Console
 
 from transformer_cli.benchmark import step_memory
 from transformer_cli.benchmark.step_memory import BASE, StepCase, StepPeak, build, compared, measure_step, train_step
-from transformer_cli.commands import bench_step_memory as command
+from transformer_cli.commands.bench import step_memory as command
 from transformer_cli.errors import UserError
 
 TINY = BASE | {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}

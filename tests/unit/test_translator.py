@@ -10,7 +10,7 @@ import torch
 from decoding_rig import config, sentences, tokenizer, transformer, translator
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.translation_formats import RENDER
+from transformer_cli.commands.translate.formats import RENDER
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.settings import DecodeSettings

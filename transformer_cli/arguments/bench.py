@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run, Shortlist
-from transformer_cli.commands.notes import Note, note_on_stderr
-from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run
 
 
 class Engine(StrEnum):
@@ -140,8 +140,8 @@ def _bench_attention(
     as_json: bool,
     **shape: Any,
 ) -> None:
-    from transformer_cli.commands import bench as command
-    from transformer_cli.commands import bench_plot
+    from transformer_cli.commands.bench import attention as command
+    from transformer_cli.commands.bench import plot as bench_plot
 
     if plot is not None:
         bench_plot.check_plot(plot)
@@ -164,8 +164,8 @@ def _bench_step_memory(
     note: Note,
     as_json: bool,
 ) -> None:
-    from transformer_cli.commands import bench_step_memory as command
-    from transformer_cli.commands.bench import lengths
+    from transformer_cli.commands.bench import step_memory as command
+    from transformer_cli.commands.bench.attention import lengths
 
     found = lengths(seq_len) if seq_len else command.DEFAULT_LENGTHS
     request = command.StepMemoryRequest(
@@ -186,7 +186,7 @@ def _bench_training(
     note: Note,
     as_json: bool,
 ) -> None:
-    from transformer_cli.commands import bench_training as command
+    from transformer_cli.commands.bench import training as command
 
     request = command.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
     command.print_report(command.run_training_bench(request, note), as_json)
@@ -201,7 +201,7 @@ def _bench_decoding(
     note: Note,
     as_json: bool,
 ) -> None:
-    from transformer_cli.commands import bench_decoding as command
+    from transformer_cli.commands.bench import decoding as command
 
     request = command.DecodingBenchRequest(run, *text, engine is not None, repeats, shortlist)
     command.print_report(command.run_decoding_bench(request, note), as_json)

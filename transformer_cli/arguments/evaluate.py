@@ -20,7 +20,7 @@ from transformer_cli.arguments.shared import (
     Shortlist,
     To,
 )
-from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.commands.shared.notes import note_on_stderr
 
 Split = Annotated[
     str | None, typer.Option("--split", help="test, dev or train; handwritten of the phrasebook. (default: test)")
@@ -82,7 +82,7 @@ def evaluate(
 ) -> None:
     """Score a run on a split, on your files, or score a file of translations."""
     options = locals()  # the request knows each by the name that it has here
-    from transformer_cli.commands import eval as command
+    from transformer_cli.commands.eval import job as command
 
     for name in ("as_json", "quiet", "debug"):
         del options[name]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Quiet, Run
-from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.commands.shared.notes import note_on_stderr
 from transformer_cli.export.extra import Quantization
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Quiet, Run, To
-from transformer_cli.commands.notes import note_on_stderr
+from transformer_cli.commands.shared.notes import note_on_stderr
 
 Source = Annotated[Path | None, typer.Option("--src", help="Source text to learn from. (default: the training pairs)")]
 Target = Annotated[Path | None, typer.Option("--tgt", help="Its translation, line by line.")]

@@ -168,7 +168,7 @@ def translate(
 ) -> None:
     """Translate text, a file or stdin: one line in, one line out, in order."""
     options = locals()  # the request knows each by the name that it has here
-    from transformer_cli.commands import translate as command
+    from transformer_cli.commands.translate import job as command
 
     if options.pop("as_json"):
         if output_format is not Format.text:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transformer_cli.commands.bench_plot import check_plot
+from transformer_cli.commands.bench.plot import check_plot
 from transformer_cli.inspection.inspector import SentenceMaps
 
 if TYPE_CHECKING:

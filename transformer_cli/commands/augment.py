@@ -11,11 +11,11 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.batch_choice import search_settings
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.line_stream import WINDOW, input_lines
-from transformer_cli.commands.notes import Note, note_on_stderr
-from transformer_cli.commands.output_file import output_file
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.files.line_stream import WINDOW, input_lines
+from transformer_cli.commands.files.output_file import output_file
+from transformer_cli.commands.shared.batch_choice import search_settings
+from transformer_cli.commands.shared.notes import Note, note_on_stderr
 from transformer_cli.commands.synthetic_pairs import TAG, Line, PairMaker
 from transformer_cli.data.left_out import drop_table
 from transformer_cli.decoding.translator import Translator

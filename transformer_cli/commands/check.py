@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import note_on_stderr
-from transformer_cli.commands.run_choice import chosen_run, folder_of
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.shared.notes import note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.inspection.health import Check, heads_check, log_checks, settings_checks, variance_check
 from transformer_cli.inspection.inspector import Inspector
 from transformer_cli.inspection.mask_doctor import examine

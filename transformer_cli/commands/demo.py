@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 
 from transformer_cli.commands.attention_picture import check_picture, fonts_for
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import Note, note_on_stderr
-from transformer_cli.commands.output_file import explained
-from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.files.output_file import explained
+from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.demos.report import DemoReport, Wish
 from transformer_cli.errors import UserError
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from transformer_cli.checkpoint import load_model
 from transformer_cli.commands.export_check import Agreement, Check, refuse_unlike
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import Note
-from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.shared.notes import Note
+from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.config import Config
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.commands.notes import Note
+from transformer_cli.commands.shared.notes import Note
 from transformer_cli.config import Config, DataConfig
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings

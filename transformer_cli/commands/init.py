@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from transformer_cli.commands.output_file import output_file
+from transformer_cli.commands.files.output_file import output_file
 from transformer_cli.config import Config, Section, Source
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.wording import counted

@@ -9,10 +9,10 @@ import numpy as np
 from rich.console import Console
 
 from transformer_cli.commands.attention_picture import Row, are_labelled, check_picture, rows_of, write_picture
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import Note, note_on_stderr
-from transformer_cli.commands.output_file import explained, refuse_file_of_run
-from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.files.output_file import explained, refuse_file_of_run
+from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.terminal_map import terminal_map
 from transformer_cli.errors import UserError
 from transformer_cli.inspection.heads import Head, doubles

@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import note_on_stderr
-from transformer_cli.commands.tables import data_table, parameters_table
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.shared.notes import note_on_stderr
+from transformer_cli.commands.shared.tables import data_table, parameters_table
 from transformer_cli.commands.train import TrainRequest, refuse_idle_overwrite, remarks, requested_config
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import parameter_table

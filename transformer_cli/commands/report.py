@@ -4,9 +4,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.commands.notes import note_on_stderr
-from transformer_cli.commands.output_file import explained, output_file, refuse_file_of_run
-from transformer_cli.commands.run_choice import chosen_run, folder_of
+from transformer_cli.commands.files.output_file import explained, output_file, refuse_file_of_run
+from transformer_cli.commands.shared.notes import note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.errors import UserError
 from transformer_cli.report.contents import gather
 from transformer_cli.report.page import page

@@ -8,13 +8,13 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.batch_choice import search_settings
-from transformer_cli.commands.boundary import quiet_if_reader_left
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.line_stream import WINDOW, input_lines
-from transformer_cli.commands.notes import LineNotes, note_on_stderr
-from transformer_cli.commands.output_file import output_file, refuse_replacing
-from transformer_cli.commands.run_choice import chosen_run
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.files.line_stream import WINDOW, input_lines
+from transformer_cli.commands.files.output_file import output_file, refuse_replacing
+from transformer_cli.commands.shared.batch_choice import search_settings
+from transformer_cli.commands.shared.boundary import quiet_if_reader_left
+from transformer_cli.commands.shared.notes import LineNotes, note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.decoding.scorer import ScoredPair, Scorer
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import DataError, UserError

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.eval_text import read_file
-from transformer_cli.commands.notes import Note
-from transformer_cli.commands.run_choice import chosen_run, folder_of
+from transformer_cli.commands.eval.text import read_file
+from transformer_cli.commands.shared.notes import Note
+from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.pairs import ParallelText

@@ -10,12 +10,12 @@ from rich.console import Console
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
 from transformer_cli.checkpoint.loading import refuse_unfit_device
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.mask_check import refuse_wrong_masks
-from transformer_cli.commands.notes import Note, note_on_stderr
-from transformer_cli.commands.provenance import origin
-from transformer_cli.commands.run_choice import newest_started_run
-from transformer_cli.commands.tables import data_table
+from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.provenance import origin
+from transformer_cli.commands.shared.run_choice import newest_started_run
+from transformer_cli.commands.shared.tables import data_table
 from transformer_cli.config import Config
 from transformer_cli.decoding.shortlist import SHORTLIST, Shortlist
 from transformer_cli.decoding.translator import Translator

@@ -2,7 +2,7 @@
 
 ``scores.py`` the metrics, ``details.py`` where a score comes from, ``baseline.py`` what is reached without a model,
 ``calibration.py`` how far to trust a confidence, ``validator.py`` the dev set during training. Which text is scored is
-the command's business (``commands/eval.py``).
+the command's business (``commands/eval/job.py``).
 """
 
 from transformer_cli.evaluation.baseline import nearest_neighbour

@@ -6,10 +6,10 @@ from itertools import chain
 from pathlib import Path
 
 from transformer_cli import __version__
-from transformer_cli.commands.confidence_file import short_sha256
-from transformer_cli.commands.part_file import Job
-from transformer_cli.commands.phrase_lists import digest
-from transformer_cli.commands.translate_request import TranslateRequest
+from transformer_cli.commands.files.confidence_file import short_sha256
+from transformer_cli.commands.files.part_file import Job
+from transformer_cli.commands.translate.phrase_lists import digest
+from transformer_cli.commands.translate.request import TranslateRequest
 from transformer_cli.decoding.confidence import Confidence
 from transformer_cli.decoding.phrases import Phrases
 from transformer_cli.decoding.sentences import sentence_rule

@@ -24,7 +24,7 @@ from transformer_cli.benchmark.training import (
     step_flops,
 )
 from transformer_cli.checkpoint import build_model
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.config import Config, TrainConfig
 from transformer_cli.data.batching import Batch, collate
 from transformer_cli.errors import UserError

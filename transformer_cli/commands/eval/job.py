@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from transformer_cli.checkpoint import RunFolder
-from transformer_cli.commands.batch_choice import search_settings
-from transformer_cli.commands.eval_confidence import Translated, calibrated
-from transformer_cli.commands.eval_report import Details, EvalReport, Other, as_json, print_report, render
-from transformer_cli.commands.eval_request import EvalRequest
-from transformer_cli.commands.eval_text import Text, read_file, read_text, target_language, warn_of_tokenizer
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.notes import SPELLED, LineNotes
-from transformer_cli.commands.output_file import output_file
-from transformer_cli.commands.run_choice import chosen_run, folder_of
+from transformer_cli.commands.eval.confidence import Translated, calibrated
+from transformer_cli.commands.eval.report import Details, EvalReport, Other, as_json, print_report, render
+from transformer_cli.commands.eval.request import EvalRequest
+from transformer_cli.commands.eval.text import Text, read_file, read_text, target_language, warn_of_tokenizer
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.files.output_file import output_file
+from transformer_cli.commands.shared.batch_choice import search_settings
+from transformer_cli.commands.shared.notes import SPELLED, LineNotes
+from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.translator import Translator

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.notes import Note
+from transformer_cli.commands.shared.notes import Note
 from transformer_cli.config import DecodeConfig, ModelConfig
 from transformer_cli.decoding.settings import DecodeSettings
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.output_file import refuse_file_of_run, refuse_replacing
+from transformer_cli.commands.files.output_file import refuse_file_of_run, refuse_replacing
 from transformer_cli.errors import UserError
 
 #: Options that override a setting of the same name (``DecodeSettings``).

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.decoding.translation import Translation
 
 #: From a translation, the number of its line from 0, n-best, and the fields that its line brought along.

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from transformer_cli.commands.notes import Note
+from transformer_cli.commands.shared.notes import Note
 from transformer_cli.errors import RunError
 from transformer_cli.wording import counted
 

@@ -13,7 +13,7 @@ from transformer_cli.benchmark.attention import DTYPES, KERNELS, Kernel, Shape
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.report import BenchReport, Row, describe, growth, measure
 from transformer_cli.benchmark.sparse import meaning
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
 from transformer_cli.wording import counted

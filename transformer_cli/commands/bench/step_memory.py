@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from transformer_cli.benchmark.step_memory import BASE, VOCABULARY, StepCase, StepPeak, compared, measure_step
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.config import ModelConfig
 from transformer_cli.config.attention import AttentionPlaces
 from transformer_cli.config.combinations import REFUSED

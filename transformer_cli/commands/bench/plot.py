@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.benchmark.report import BenchReport, Row
-from transformer_cli.commands.bench import case_of
-from transformer_cli.commands.output_file import refuse_file_of_run
+from transformer_cli.commands.bench.attention import case_of
+from transformer_cli.commands.files.output_file import refuse_file_of_run
 from transformer_cli.errors import UserError
 
 FORMATS = (".png", ".svg")

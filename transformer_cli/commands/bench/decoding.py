@@ -13,10 +13,10 @@ from rich.table import Table
 
 from transformer_cli.benchmark.decoding import Measured, identical, measure, measure_latency, ratio
 from transformer_cli.checkpoint import load_model, open_model
-from transformer_cli.commands.bench_decoding_sides import Side, Tuning, best_tuning, first_tuning
-from transformer_cli.commands.eval_text import read_file
+from transformer_cli.commands.bench.decoding_sides import Side, Tuning, best_tuning, first_tuning
+from transformer_cli.commands.eval.text import read_file
 from transformer_cli.commands.export import positions_of
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.decoding.settings import DecodeSettings

@@ -21,8 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer_cli.commands.notes import Note
-from transformer_cli.commands.output_file import explained, output_file, permissions, refuse_file_of_run
+from transformer_cli.commands.files.output_file import explained, output_file, permissions, refuse_file_of_run
+from transformer_cli.commands.shared.notes import Note
 from transformer_cli.errors import UserError
 from transformer_cli.wording import counted
 

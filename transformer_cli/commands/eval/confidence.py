@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.commands.confidence_file import circumstances, fitting_confidence, write_confidence
-from transformer_cli.commands.notes import Note
+from transformer_cli.commands.files.confidence_file import circumstances, fitting_confidence, write_confidence
+from transformer_cli.commands.shared.notes import Note
 from transformer_cli.decoding.confidence import features
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Translation

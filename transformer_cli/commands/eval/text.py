@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.commands.eval_request import EvalRequest
+from transformer_cli.commands.eval.request import EvalRequest
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.pairs import Lenient

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
-from transformer_cli.commands.json_text import json_text
+from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.evaluation import Bucket, Calibration, Comparison, Line, Score
 from transformer_cli.wording import counted
 

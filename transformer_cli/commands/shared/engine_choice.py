@@ -5,8 +5,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from transformer_cli.commands.notes import Note
-from transformer_cli.commands.translate_request import TranslateRequest
+from transformer_cli.commands.shared.notes import Note
+from transformer_cli.commands.translate.request import TranslateRequest
 from transformer_cli.decoding.ctranslate2_engine import differences, refuse_unmapped
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError

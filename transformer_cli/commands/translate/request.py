@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer_cli.commands.output_file import is_special, refuse_replacing
+from transformer_cli.commands.files.output_file import is_special, refuse_replacing
 from transformer_cli.decoding.translation import Engine
 from transformer_cli.errors import UserError
 

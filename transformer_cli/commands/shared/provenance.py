@@ -4,6 +4,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+import transformer_cli
 from transformer_cli import __version__
 
 _LIBRARIES = ("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu")
@@ -21,8 +22,8 @@ def origin(recipe: str, corpus_sha256: str) -> dict[str, object]:
 
 def _git_state() -> str | None:
     """Return the commit of the checkout that this package lies in, marked if files differ from it."""
-    package = Path(__file__).parent
-    if not (package.parent.parent / ".git").exists():
+    package = Path(transformer_cli.__file__).parent
+    if not (package.parent / ".git").exists():
         return None
     command = ["git", "-C", str(package), "describe", "--always", "--dirty", "--abbrev=40"]
     try:

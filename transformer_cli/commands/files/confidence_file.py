@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from transformer_cli.commands.notes import Note
-from transformer_cli.commands.run_choice import folder_of
+from transformer_cli.commands.shared.notes import Note
+from transformer_cli.commands.shared.run_choice import folder_of
 from transformer_cli.decoding.confidence import Circumstances, Confidence
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Engine, Translation

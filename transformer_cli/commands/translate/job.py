@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from transformer_cli.commands.batch_choice import search_settings
-from transformer_cli.commands.boundary import quiet_if_reader_left
-from transformer_cli.commands.confidence_file import fitting_confidence, with_confidence
-from transformer_cli.commands.engine_choice import with_chosen_engine
-from transformer_cli.commands.input_lines import InputLine, json_lines, plain_lines
-from transformer_cli.commands.json_text import json_text
-from transformer_cli.commands.line_stream import WINDOW, input_lines, prompted_lines, windows
-from transformer_cli.commands.notes import SPELLED, LineNotes, Note, note_on_stderr
-from transformer_cli.commands.output_file import output_file
-from transformer_cli.commands.part_file import Job, part_file
-from transformer_cli.commands.phrase_lists import read_forbidden, read_glossary
-from transformer_cli.commands.run_choice import chosen_run
-from transformer_cli.commands.translate_job import job_of
-from transformer_cli.commands.translate_request import TranslateRequest
-from transformer_cli.commands.translation_formats import FIELDS, RENDER, document
+from transformer_cli.commands.files.confidence_file import fitting_confidence, with_confidence
+from transformer_cli.commands.files.input_lines import InputLine, json_lines, plain_lines
+from transformer_cli.commands.files.json_text import json_text
+from transformer_cli.commands.files.line_stream import WINDOW, input_lines, prompted_lines, windows
+from transformer_cli.commands.files.output_file import output_file
+from transformer_cli.commands.files.part_file import Job, part_file
+from transformer_cli.commands.shared.batch_choice import search_settings
+from transformer_cli.commands.shared.boundary import quiet_if_reader_left
+from transformer_cli.commands.shared.engine_choice import with_chosen_engine
+from transformer_cli.commands.shared.notes import SPELLED, LineNotes, Note, note_on_stderr
+from transformer_cli.commands.shared.run_choice import chosen_run
+from transformer_cli.commands.translate.formats import FIELDS, RENDER, document
+from transformer_cli.commands.translate.phrase_lists import read_forbidden, read_glossary
+from transformer_cli.commands.translate.request import TranslateRequest
+from transformer_cli.commands.translate.unfinished import job_of
 from transformer_cli.decoding.confidence import Confidence
 from transformer_cli.decoding.ctranslate2_engine import differences
 from transformer_cli.decoding.phrases import Phrases

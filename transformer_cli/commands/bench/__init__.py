@@ -1,0 +1,1 @@
+"""What `tfm bench` measures."""

@@ -1,0 +1,1 @@
+"""One line in, one line out."""
