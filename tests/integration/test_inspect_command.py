@@ -108,6 +108,8 @@ def test_heads(tfm: Tfm, run: Path) -> None:
     table = tfm("inspect", "--run", run, "--heads").lines
     assert len(table) >= 1 + len(found)
     assert table[1].split()[:3] == ["encoder", "1", "1"]
+    kinds = {head["kind"] for head in found}
+    assert [kind for kind in kinds if kind.split()[-1] not in " ".join(table[-11:])] == []  # each is explained
 
 
 @pytest.mark.parametrize(

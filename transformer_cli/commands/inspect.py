@@ -15,7 +15,7 @@ from transformer_cli.commands.shared.notes import Note, note_on_stderr
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.terminal_map import terminal_map
 from transformer_cli.errors import UserError
-from transformer_cli.inspection.heads import Head, doubles
+from transformer_cli.inspection.heads import LEGEND, Head, doubles
 from transformer_cli.inspection.inspector import Inspector, SentenceMaps
 
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ def print_heads(heads: Sequence[Head], as_json: bool) -> None:
         print(row(head.place, head.layer, head.head, head.kind, *numbers, near))
     for head, other in doubles(heads):
         print(f"{head.place} layer {head.layer}: head {head.head} does what head {other} does")
+    print(
+        "", *LEGEND, "nearest   the head of the layer whose weights differ least, in total variation, 0 to 1", sep="\n"
+    )
 
 
 def _refuse_senseless(request: InspectRequest) -> None:

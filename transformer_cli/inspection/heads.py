@@ -17,6 +17,18 @@ from torch import Tensor
 _NEAR = 2  # tokens: what counts as nearby
 _HALF = 0.5  # of the weight: what makes a type
 _BROAD = 0.8  # of the largest entropy there is
+#: How the columns and the types are to be read.
+LEGEND = (
+    "entropy   of a query's weights: 0 looks at one token, 1 at all alike",
+    "distance  tokens between a query and what it looks at, weighted",
+    "type      what a head does on average, the first that holds:",
+    f"          separator         more than {_HALF:.0%} of its weight is on marks and </s>",
+    f"          alignment-like    in cross-attention: its largest weight is above {_HALF:.0%}",
+    f"          ... position      elsewhere: more than {_HALF:.0%} on the previous, the same or the next position",
+    f"          broad             an entropy above {_BROAD:g}",
+    f"          local             more than {_HALF:.0%} within {_NEAR} tokens",
+    "          mixed             none of these",
+)
 SAME = 0.05  # mean distance of two heads that do the same
 
 

@@ -98,7 +98,7 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         "dtype": "bfloat16 products" if on_gpu else "float32",
         "threads": runtime.threads,
         "peak_bytes": f"weights, Adam's moments, gradients and activations ({counted_by})",
-        "held_bytes": "weights and Adam's moments, which stay from step to step",
+        "held_bytes": "weights and Adam's moments, which stay from step to step, and what torch's libraries keep",
         "ratio_to_naive": "peak_bytes of naive divided by those of the row: 3 is a third of the memory",
     }
     return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows), interrupted)
