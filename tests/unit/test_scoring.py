@@ -130,7 +130,7 @@ def test_learned_positions_have_an_end() -> None:
     scorer = Scorer([subject], tokenizer(), how, CPU)
     scorer.check("hund", "katze")
     for pair in (("hund " * 50, "katze"), ("hund", "katze " * 50)):
-        with pytest.raises(UserError, match="longer than the model's learned positions"):
+        with pytest.raises(UserError, match="longer than the model's positions"):
             scorer.check(*pair)
     subject, how = pronounced()
     Scorer([subject], tokenizer(), how, CPU).check("hund " * 50, "katze " * 50)
