@@ -361,7 +361,7 @@ def test_a_prompt_answers_each_line_although_stdout_is_a_file(run: Path, tmp_pat
             keyboard.write(typed)
         rest = process.communicate(timeout=60)[1]
     assert process.returncode == 0
-    assert rest.startswith(b"\nwarning: 1 line with characters that training hardly saw")
+    assert rest.startswith(b"\nwarning: 1 line with characters so rare in training")
     assert (tmp_path / "out").read_bytes().count(b"\n") == 2
 
 
@@ -369,5 +369,5 @@ def test_characters_without_a_piece_are_told_with_their_lines(tfm: Tfm, run: Pat
     source = tmp_path / "in.txt"
     source.write_text("two dogs sleep.\ntwo 狗 sleep.\n\n", encoding="utf-8")
     done = tfm("translate", "-i", source, "--run", run)
-    assert "warning: 1 line with characters that training hardly saw, spelled in bytes: a guess: line 2" in done.err
+    assert "warning: 1 line with characters so rare in training that they have no piece, read byte by byte: line 2" in done.err
     assert tfm("translate", "two dogs sleep.", "--run", run).err == ""

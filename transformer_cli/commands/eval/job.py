@@ -14,7 +14,7 @@ from transformer_cli.commands.eval.text import Text, read_file, read_text, targe
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.files.output_file import output_file
 from transformer_cli.commands.shared.batch_choice import search_settings
-from transformer_cli.commands.shared.notes import SPELLED, LineNotes
+from transformer_cli.commands.shared.notes import LineNotes
 from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
@@ -182,8 +182,6 @@ class _Task:
             found.append(translation)
             if translation.pieces > 1:
                 events.add("longer than training allowed, translated in pieces", number)
-            if translation.spelled:
-                events.add(SPELLED, number)
             if translation.capped:
                 events.add("cut at the length limit (decode.max_length_ratio)", number)
         events.tell(self.note)

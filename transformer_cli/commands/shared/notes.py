@@ -7,9 +7,6 @@ from contextlib import suppress
 
 from transformer_cli.wording import counted
 
-#: What happened to a line whose characters the tokenizer had not met often enough to give them a piece.
-SPELLED = "with characters that training hardly saw, spelled in bytes: a guess"
-
 Note = Callable[[str], None]
 
 

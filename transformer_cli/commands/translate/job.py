@@ -17,7 +17,7 @@ from transformer_cli.commands.files.part_file import Job, part_file
 from transformer_cli.commands.shared.batch_choice import search_settings
 from transformer_cli.commands.shared.boundary import quiet_if_reader_left
 from transformer_cli.commands.shared.engine_choice import with_chosen_engine
-from transformer_cli.commands.shared.notes import SPELLED, LineNotes, Note, note_on_stderr
+from transformer_cli.commands.shared.notes import LineNotes, Note, note_on_stderr
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.translate.formats import FIELDS, RENDER, document
 from transformer_cli.commands.translate.phrase_lists import read_forbidden, read_glossary
@@ -180,7 +180,7 @@ def _watched(
         if translation.pieces > 1:
             events.add("longer than training allowed, translated in pieces", number + 1)
         if translation.spelled:
-            events.add(SPELLED, number + 1)
+            events.add("with characters so rare in training that they have no piece, read byte by byte", number + 1)
         if translation.failed:
             events.add("could not be translated: no word had a probability, or none was allowed", number + 1)
         if translation.capped:
