@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+import torch
 from command_line import Tfm
 
+from transformer_cli.demos import cost, order  # noqa: F401 - replaced below by name
 from transformer_cli.demos.catalogue import DEMOS
+from transformer_cli.demos.report import DemoReport, Wish
 
 
 def test_without_a_name_the_demos_are_listed(tfm: Tfm) -> None:
@@ -54,3 +57,23 @@ def test_what_makes_no_sense_is_refused(
     assert done.code == 2
     assert told in done.err
     assert done.out == b""
+
+
+@pytest.mark.parametrize(("name", "threads"), [("order", 1), ("cost", 2)])
+def test_one_thread_computes_what_is_not_timed(
+    tfm: Tfm, monkeypatch: pytest.MonkeyPatch, name: str, threads: int
+) -> None:
+    found = []
+
+    def demonstrate(wish: Wish) -> DemoReport:
+        found.append(torch.get_num_threads())
+        return DemoReport(name, "a claim", "a source", [], [], lambda figure: None)
+
+    monkeypatch.setattr(f"transformer_cli.demos.{name}.demonstrate", demonstrate)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert tfm("demo", name).code == 0
+        assert (found, torch.get_num_threads()) == ([threads], 2)
+    finally:
+        torch.set_num_threads(before)

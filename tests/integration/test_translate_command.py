@@ -369,5 +369,8 @@ def test_characters_without_a_piece_are_told_with_their_lines(tfm: Tfm, run: Pat
     source = tmp_path / "in.txt"
     source.write_text("two dogs sleep.\ntwo 狗 sleep.\n\n", encoding="utf-8")
     done = tfm("translate", "-i", source, "--run", run)
-    assert "warning: 1 line with characters so rare in training that they have no piece, read byte by byte: line 2" in done.err
+    assert (
+        "warning: 1 line with characters so rare in training that they have no piece, read byte by byte: line 2"
+        in done.err
+    )
     assert tfm("translate", "two dogs sleep.", "--run", run).err == ""

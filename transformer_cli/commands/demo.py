@@ -1,6 +1,8 @@
 """``tfm demo``: run one of the demos, print what it shows, and draw it."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +16,7 @@ from transformer_cli.demos.report import DemoReport, Wish
 from transformer_cli.errors import UserError
 
 _OF_A_RUN = "heads"  # the demo that looks at a run; all others make what they need
+_TIMED = "cost"  # the demo that measures time
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,25 @@ def run_demo(request: DemoRequest) -> None:
         check_picture(request.picture)
     run = chosen_run(request.run, note) if request.name == _OF_A_RUN else None
     demo = import_module(f"transformer_cli.demos.{request.name}")
-    report: DemoReport = demo.demonstrate(Wish(request.seed, run, note))
+    with _threads(request.name):
+        report: DemoReport = demo.demonstrate(Wish(request.seed, run, note))
     if request.picture is not None:
         with explained(request.picture):
             draw(report, request.picture, note)
     print(json_text(report.document(), indent=1) if request.as_json else report.text())
+
+
+@contextmanager
+def _threads(name: str) -> Iterator[None]:
+    """Let one thread compute: two add numbers in another order, and after some hundred steps it shows."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if name == _TIMED else 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def draw(report: DemoReport, path: Path, note: Note) -> None:
