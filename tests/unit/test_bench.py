@@ -27,7 +27,7 @@ from transformer_cli.benchmark.attention import (
 )
 from transformer_cli.benchmark.report import Row, growth, measure
 from transformer_cli.benchmark.sparse import pattern_named
-from transformer_cli.benchmark.timing import time_call
+from transformer_cli.benchmark.timing import Stopwatch
 from transformer_cli.commands.bench import attention as bench
 from transformer_cli.commands.bench import plot as bench_plot
 from transformer_cli.errors import UserError
@@ -196,13 +196,24 @@ def test_attempt_lets_real_errors_through():
         attempt(full)
 
 
-def test_timing_counts_calls():
+def test_a_stopwatch_counts_calls():
     calls = []
-    found = time_call(lambda: calls.append(torch.ones(1000).sum()), repeats=5, threads=1)
+    watch = Stopwatch(lambda: calls.append(torch.ones(1000).sum()), threads=1, rounds=5)
+    for _ in range(5):
+        watch.measure()
+    found = watch.timing()
     assert 0 < found.seconds < 0.01
     assert found.spread >= 0
     assert found.measurements >= 5
     assert len(calls) > found.measurements  # warm-up, and blocks of calls
+
+
+def test_kernels_are_timed_in_turn(monkeypatch):
+    order = []
+    monkeypatch.setattr(Stopwatch, "measure", lambda self: (order.append(self), self._times.append(1.0)))
+    rows = list(measure(SHAPE, [8], kernels=["naive", "flash"], repeats=3, peak=1.0, note=print))
+    assert [row.measurements for row in rows] == [3] * 4
+    assert [order.index(watch) for watch in order] == [0, 1] * 3 + [6, 7] * 3
 
 
 @pytest.mark.parametrize(
@@ -348,6 +359,31 @@ def test_an_interrupted_sweep_keeps_what_was_measured(monkeypatch):
     out = io.StringIO()
     bench.render(report, Console(file=out, width=80))
     assert "interrupted: the rows above are those that were finished" in out.getvalue()
+
+
+def test_rounds_that_were_finished_before_ctrl_c_count(monkeypatch):
+    taken = []
+
+    def measure_three(watch):
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        taken.append(watch)
+        watch._times.append(1.0)
+
+    monkeypatch.setattr(Stopwatch, "measure", measure_three)
+    rows = measure(SHAPE, [8], kernels=["naive", "flash"], repeats=5, peak=1.0, note=print)
+    assert [next(rows).measurements for _ in range(2)] == [2, 1]
+    with pytest.raises(KeyboardInterrupt):
+        next(rows)
+
+
+def test_memory_that_ends_in_a_round_is_a_row(monkeypatch):
+    def full(watch):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Stopwatch, "measure", full)
+    rows = list(measure(SHAPE, [8], kernels=["naive"], repeats=2, peak=1.0, note=print))
+    assert [(row.unsupported, row.seconds, row.peak_bytes) for row in rows] == [("out of memory", None, None)] * 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from transformer_cli.benchmark import accuracy, memory
@@ -27,7 +26,7 @@ from transformer_cli.benchmark.attention import (
     useful_flops,
 )
 from transformer_cli.benchmark.sparse import PATTERNS, pattern_named
-from transformer_cli.benchmark.timing import Timing, time_call
+from transformer_cli.benchmark.timing import Stopwatch
 from transformer_cli.errors import UserError
 from transformer_cli.wording import counted
 
@@ -123,13 +122,10 @@ def measure(
         possible = any(isinstance(found, int) for found in peaks.values())
         inputs = _inputs(shape, seq_len) if possible else None
         truths: dict[str, Truth] = {}
-        naive: dict[str, float | None] = {}  # seconds by pass
-        for case in cases:
-            note(f"timing {case.kernel}, {case.direction}, length {seq_len}")
-            row = _row(case, peaks[case], inputs, truths, repeats)
-            if case.kernel == "naive":
-                naive[case.direction] = row.seconds
-            yield _compared(row, case, naive.get(case.direction), peak)
+        for way in PASSES:
+            note(f"timing {', '.join(kernels)} in turn, {way}, length {seq_len}")
+            rows = {case: _first_run(case, peaks[case], inputs, truths) for case in cases if case.direction == way}
+            yield from _compared(_timed(rows, inputs, repeats), peak)
 
 
 def growth(rows: Sequence[Row]) -> list[Growth]:
@@ -153,12 +149,16 @@ def _exponent_of_memory(rows: Sequence[Row]) -> float | None:
     return _exponent(rows, "peak_bytes") if all(row.peak_bytes for row in rows) else None
 
 
-def _compared(row: Row, case: Case, naive: float | None, peak: float) -> Row:
-    if row.seconds is None:
-        return row
-    rate = useful_flops(case) / row.seconds
-    ratio = row.seconds / naive if naive is not None else None
-    return replace(row, ratio_to_naive=ratio, flops_per_second=rate, share_of_peak=rate / peak)
+def _compared(rows: Iterator[tuple[Case, Row]], peak: float) -> Iterator[Row]:
+    naive: float | None = None
+    for case, row in rows:
+        if row.seconds is None:
+            yield row
+            continue
+        naive = row.seconds if row.kernel == "naive" else naive
+        rate = useful_flops(case) / row.seconds
+        ratio = row.seconds / naive if naive is not None else None
+        yield replace(row, ratio_to_naive=ratio, flops_per_second=rate, share_of_peak=rate / peak)
 
 
 def describe(shape: Shape, seq_lens: Sequence[int], repeats: int) -> dict[str, object]:
@@ -197,30 +197,59 @@ def _truth(case: Case, inputs: Inputs) -> Truth:
         return str(reason)
 
 
-def _row(case: Case, peak: int | str, inputs: Inputs | None, truths: dict[str, Truth], repeats: int) -> Row:
-    """Measure a case; ``truths`` keeps what it is compared with, by the name of the pattern."""
+def _first_run(case: Case, peak: int | str, inputs: Inputs | None, truths: dict[str, Truth]) -> Row:
+    """Compare one run with the truth; ``truths`` keeps what it is compared with, by the name of the pattern."""
     row = Row(case.kernel, case.seq_len, case.direction)
     if inputs is None or isinstance(peak, str):  # what does not fit is not tried in this process
         return replace(row, unsupported=peak if isinstance(peak, str) else "out of memory for the inputs alone")
     same = case.kernel if case.kernel in (*PATTERNS, "linformer") else "dense"
     if same not in truths:
         truths[same] = _truth(case, inputs)
+    truth = truths[same]
     try:
-        timing, error = attempt(lambda: _run_here(case, inputs, truths[same], repeats))
+        error = attempt(lambda: _error(case, inputs, truth))
     except Unsupported as reason:
         return replace(row, unsupported=str(reason))
-    finally:
-        if inputs.query.is_cuda:
-            torch.cuda.empty_cache()
-    truth = truths[same]
     why = truth if isinstance(truth, str) else "it is not finite" if error is None else None
-    row = replace(row, backend=chosen_backend(case, inputs), peak_bytes=peak, max_error=error, no_error=why)
-    return replace(row, **asdict(timing))
+    return replace(row, backend=chosen_backend(case, inputs), peak_bytes=peak, max_error=error, no_error=why)
 
 
-def _run_here(case: Case, inputs: Inputs, truth: Truth, repeats: int) -> tuple[Timing, float | None]:
-    run = prepare(case, inputs)
+def _error(case: Case, inputs: Inputs, truth: Truth) -> float | None:
     with backend(case.kernel):
-        error = None if isinstance(truth, str) else accuracy.max_error(run(), truth)
-        timing = time_call(run, repeats=repeats, threads=case.shape.threads)
-    return timing, error if error is not None and math.isfinite(error) else None
+        results = prepare(case, inputs)()
+    error = math.inf if isinstance(truth, str) else accuracy.max_error(results, truth)
+    return error if math.isfinite(error) else None
+
+
+def _timed(rows: dict[Case, Row], inputs: Inputs | None, repeats: int) -> Iterator[tuple[Case, Row]]:
+    """Time what ran, in turn: what slows the machine down for a while then slows all kernels down.
+
+    After Ctrl-C the rounds that were finished count.
+    """
+    ran = [case for case, row in rows.items() if row.unsupported is None]
+    watches = {case: _watch(case, inputs, repeats) for case in ran if inputs is not None}
+    interrupted = False
+    try:
+        for case in ran * repeats:
+            rows[case] = _measured(case, rows[case], watches[case])
+    except KeyboardInterrupt:
+        interrupted = True
+    yield from ((case, row) for case, row in rows.items() if row.unsupported or row.seconds is not None)
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _watch(case: Case, inputs: Inputs, repeats: int) -> Stopwatch:
+    return Stopwatch(prepare(case, inputs), threads=case.shape.threads, rounds=repeats)
+
+
+def _measured(case: Case, row: Row, watch: Stopwatch) -> Row:
+    """Add one round's measurements, unless memory did not suffice in one before."""
+    if row.unsupported:
+        return row
+    try:
+        with backend(case.kernel):
+            attempt(watch.measure)
+    except Unsupported as reason:
+        return Row(case.kernel, case.seq_len, case.direction, unsupported=str(reason))
+    return replace(row, **asdict(watch.timing()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch.utils.benchmark import Timer
 
-#: Even a call of microseconds is watched for so long (seconds).
+#: Even a call of microseconds is watched for so long in all (seconds).
 SHORTEST_WATCH = 0.2
 
 
@@ -19,17 +19,23 @@ class Timing:
     measurements: int
 
 
-def time_call(call: Callable[[], object], *, repeats: int, threads: int) -> Timing:
-    """Time a call after two warm-up calls.
+class Stopwatch:
+    """Times a call whenever it is told to, so that several can be timed in turn and meet the same moods of a machine.
 
-    ``torch.utils.benchmark`` waits for the accelerator before it reads the clock, switches the garbage collector off
-    and groups short calls into blocks; a measurement is the mean of a block. There are ``repeats`` of them, or more.
+    ``torch.utils.benchmark`` waits for the accelerator before it reads the clock, switches the garbage collector off,
+    groups short calls into blocks and warms up before each round; a measurement is the mean of a block.
     """
-    timer = Timer("call()", globals={"call": call}, num_threads=threads)
-    first = timer.timeit(1).median  # preceded by two calls that are not timed
-    times: list[float] = []
-    while len(times) < repeats:  # a first call slower or quicker than the others gives a wrong estimate
-        wanted = (repeats - len(times)) * first
-        times += timer.blocked_autorange(min_run_time=max(SHORTEST_WATCH, wanted)).times
-    lower, median, upper = np.percentile(times, [25, 50, 75])
-    return Timing(float(median), float(upper - lower), len(times))
+
+    def __init__(self, call: Callable[[], object], *, threads: int, rounds: int) -> None:
+        self._timer = Timer("call()", globals={"call": call}, num_threads=threads)
+        self._watch = SHORTEST_WATCH / rounds
+        self._times: list[float] = []
+
+    def measure(self) -> None:
+        """Take one round's measurements: one of a long call, several of a short one."""
+        self._times += self._timer.blocked_autorange(min_run_time=self._watch).times
+
+    def timing(self) -> Timing:
+        """Return what the rounds so far say together."""
+        lower, median, upper = np.percentile(self._times, [25, 50, 75])
+        return Timing(float(median), float(upper - lower), len(self._times))
