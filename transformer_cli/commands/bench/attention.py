@@ -178,13 +178,13 @@ def _figures(row: Row) -> list[str]:
 
 def _seconds(value: float) -> str:
     unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e3)) if value * s >= 1), ("us", 1e6))
-    return f"{value * scale:.3g} {unit}" if value * scale < 100 else f"{value * scale:.0f} {unit}"
+    return f"{value * scale:#.3g} {unit}" if value * scale < 99.95 else f"{value * scale:.0f} {unit}"
 
 
 def _legend(report: BenchReport) -> Iterator[str]:
     what: dict[str, Any] = report.settings
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
-    yield f"time     median of at least {what['repeats']} measurements after warm-up; spread: their interquartile range"
+    yield f"time     median of at least {what['repeats']} measurements after warm-up, kernels in turn; spread: interquartile range"
     if any(row.unsteady for row in report.rows):
         yield "!        unsteady: something else ran meanwhile; measure again, or with more --repeats (not in growth)"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast; -: naive was not measured"
