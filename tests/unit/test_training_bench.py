@@ -135,6 +135,7 @@ def event(name: str, seconds: float, parent=None, number: int = -1, thread: int 
         (["part:dropout"], "dropout"),
         (["part:dropout", "aten::mul"], "dropout"),
         (["part:normalisation", "aten::layer_norm", "aten::native_layer_norm"], "normalisation"),
+        (["part:normalisation", "aten::rms_norm", "aten::rsqrt"], "normalisation"),
         (["NativeLayerNormBackward0", "aten::native_layer_norm_backward"], "normalisation"),
         (["part:optimizer", "aten::linalg_vector_norm"], "optimizer"),
         (["part:step"], "other"),
@@ -148,6 +149,11 @@ def test_an_event_belongs_to_the_nearest_name_that_says_something(names: list[st
         chain.append(event(name, 0.0, chain[-1] if chain else None))
     chain[-1].self_cpu_time_total = 2.0
     assert shares(chain) == dict.fromkeys(PARTS, 0.0) | {part_of_it: 1.0}
+
+
+def test_a_mark_says_its_own_part() -> None:
+    for name in PARTS:
+        assert shares([event(f"part:{name}", 1.0)])[name] == 1.0
 
 
 def test_the_backward_pass_belongs_where_its_forward_pass_does() -> None:
