@@ -220,18 +220,17 @@ def forced_flash_refusal(config: "ModelConfig", device_type: str, *, sixteen_bit
 
 
 def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None:
-    """Say why torch's flash kernel will not compute this model's ``sdpa`` attention on a CPU.
+    """Say why torch's flash kernel will not compute this model's ``sdpa`` attention in training on a CPU.
 
     Returns:
         The reason, or None if flash is used (or no place asks for ``sdpa``, or the device is no CPU: on a GPU torch
         has fused kernels for all of these settings).
     """
-    if device_type != "cpu" or "sdpa" not in (
-        config.attention.encoder,
-        config.attention.decoder,
-        config.attention.cross,
-    ):
+    places = config.attention
+    if device_type != "cpu" or "sdpa" not in (places.encoder, places.decoder, places.cross):
         return None
+    if config.positions in ("t5", "transformer_xl") and "sdpa" in (places.encoder, places.decoder):
+        return f"positions {config.positions} learn what they add to the scores: its CPU kernel has no gradient for it"
     if config.attention_dropout > 0:
         return f"attention_dropout is {config.attention_dropout}: torch's flash kernel on a CPU knows no dropout"
     d_k = config.d_k or config.d_model // config.n_heads
