@@ -73,7 +73,8 @@ def map_text(config: DataConfig, note: Callable[[str], None] = lambda text: None
     assert source is not None, "callers ask only for corpora of files"
     # The ratio of lengths is not among the filters here: it is one of subword tokens.
     filters = config.filter.model_dump(exclude={"length_ratio"})
-    key = key_of(source.model_dump(), config.src_lang, config.tgt_lang, filters, files=source_files(source))
+    reading = source.model_dump(exclude={"src", "tgt", "tsv", "jsonl"})  # files are known by what is in them
+    key = key_of(source.kind, reading, config.src_lang, config.tgt_lang, filters, files=source_files(source))
     folder = cached(f"text-{key}", lambda made: _write_text(stream_pairs(source, config), config, made), note)
     return MappedText(folder / "text.arrow", key, json.loads((folder / "dropped.json").read_text()))
 
