@@ -1,6 +1,7 @@
 """Ways to compute scaled dot-product attention: what stands between the projections of ``attention.py``.
 
-Each is a callable ``(query, key, value, mask=None, *, causal, dropout, scale) -> (output, weights or None)``.
+Each is a callable ``(query, key, value, mask=None, *, causal, dropout, scale) -> (output, weights or None)``; those
+that hold scores or take a mask of numbers (naive, sdpa) also take a ``bias``. ``cached_attention`` is a step's alone.
 """
 
 from transformer_cli.model.kernels.dense import (
