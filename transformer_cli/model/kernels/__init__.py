@@ -6,8 +6,10 @@ that hold scores or take a mask of numbers (naive, sdpa) also take a ``bias``. `
 
 from transformer_cli.model.kernels.dense import (
     IMPLEMENTATIONS,
+    Core,
     at_least_float32,
     cached_attention,
+    fastest_dense,
     flash_attention,
     masked_softmax,
     naive_attention,
@@ -19,6 +21,7 @@ from transformer_cli.model.kernels.sparse import SparseAttention
 
 __all__ = [
     "IMPLEMENTATIONS",
+    "Core",
     "Linformer",
     "Pattern",
     "SparseAttention",
@@ -27,6 +30,7 @@ __all__ = [
     "blocks",
     "cached_attention",
     "dilated",
+    "fastest_dense",
     "flash_attention",
     "masked_softmax",
     "naive_attention",
