@@ -10,11 +10,15 @@ import unicodedata
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transformer_cli.config import DataConfig
-from transformer_cli.data.batching import Indices, Lengths
 from transformer_cli.data.languages import language
 from transformer_cli.data.pairs import ParallelText
+
+#: As in ``batching.py``, whose import would load torch.
+Indices = NDArray[np.int64]
+Lengths = NDArray[np.int32]
 
 #: Script, by the first word of its letters' Unicode names -> the languages that are written in it.
 WRITTEN_IN = {
