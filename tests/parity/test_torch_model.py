@@ -71,6 +71,8 @@ def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> N
     [
         ({"activation": "swiglu"}, "swiglu"),
         ({"d_k": 4}, "d_k or d_v"),
+        ({"attention": {"decoder": "sparse"}}, "sparse"),
+        ({"attention": {"encoder": "linformer"}}, "linformer"),
         ({"attention_scale": False}, "attention_scale"),
         ({"bias": False}, "bias"),
         ({"attention_dropout": 0.1}, "attention_dropout"),

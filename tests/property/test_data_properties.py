@@ -14,6 +14,7 @@ from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.data.lines import iter_lines, read_lines
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer, train_tokenizer
+from transformer_cli.errors import DataError
 
 _CUTTERS = "\r\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e \t\u3000\ufeff"
 characters = st.one_of(
@@ -55,9 +56,12 @@ def test_written_lines_come_back(folder: Path, lines: list[str], bom: bool, crlf
     assert list(iter_lines(io.BytesIO(path.read_bytes()), pytest.fail)) == expected
 
 
-@given(
-    st.lists(st.one_of(st.binary(max_size=6), st.sampled_from([b"\n", b"\r\n", b"\0", b"\xff", b"ok"]))).map(b"".join)
-)
+parts = st.one_of(st.binary(max_size=6), st.sampled_from([b"\n", b"\r\n", b"\0", b"\xff", b"ok"]))
+#: Not what UTF-16 or gzip begins with.
+any_bytes = st.lists(parts).map(b"".join).filter(lambda data: data[:2] not in (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b"))
+
+
+@given(any_bytes)
 def test_one_line_for_each_newline_and_an_unfinished_end(data: bytes) -> None:
     body = data.removeprefix(b"\xef\xbb\xbf")
     repaired: list[int] = []
@@ -66,6 +70,19 @@ def test_one_line_for_each_newline_and_an_unfinished_end(data: bytes) -> None:
     assert not any("\n" in line or "\0" in line for line in lines)
     assert repaired == sorted(set(repaired))
     assert all("\ufffd" in lines[number - 1] for number in repaired)
+
+
+@given(any_bytes)
+def test_strict_reading_is_an_error_at_the_first_line_that_the_other_would_repair(folder: Path, data: bytes) -> None:
+    (folder / "bytes").write_bytes(data)
+    repaired: list[int] = []
+    lines = list(iter_lines(io.BytesIO(data), repaired.append))
+    if repaired:
+        with pytest.raises(DataError) as caught:
+            read_lines(folder / "bytes")
+        assert caught.value.where == f"{folder / 'bytes'}:{repaired[0]}"
+    else:
+        assert read_lines(folder / "bytes") == lines
 
 
 @given(st.lists(texts, max_size=8))

@@ -215,6 +215,10 @@ def test_the_default_model_stays_on_the_flash_kernel() -> None:
         ({"d_k": 4, "d_v": 8}, "d_k 4 differs from d_v 8"),
         ({"d_k": 4}, "d_k 4 differs from d_v 8"),
         ({"d_k": 6, "d_v": 6}, None),
+        ({"positions": "t5"}, "positions t5 learn what they add"),
+        ({"positions": "transformer_xl"}, "positions transformer_xl learn"),
+        ({"positions": "alibi"}, None),
+        ({"positions": "rotary"}, None),
         ({"bias": False, "attention_scale": False, "norm_placement": "post"}, None),
     ],
 )
@@ -246,5 +250,6 @@ def test_dropout_of_weights_on_a_cpu_never_reaches_the_generator_that_threads_sh
 def test_flash_refusal_is_silent_where_flash_was_not_asked_for() -> None:
     assert flash_refusal(ModelConfig(attention_dropout=0.1, attention="naive")) is None
     assert flash_refusal(ModelConfig(attention_dropout=0.1), "cuda") is None
-    one_place = {"encoder": "naive", "decoder": "naive", "cross": "sdpa"}
-    assert flash_refusal(ModelConfig.model_validate({"attention_dropout": 0.1, "attention": one_place}))
+    only_cross = {"encoder": "naive", "decoder": "naive", "cross": "sdpa"}
+    assert flash_refusal(ModelConfig.model_validate({"positions": "t5", "attention": only_cross})) is None
+    assert flash_refusal(ModelConfig.model_validate({"attention_dropout": 0.1, "attention": only_cross}))

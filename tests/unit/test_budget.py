@@ -1,9 +1,12 @@
 import pytest
-from training_rig import small_config, small_pairs
+import torch
+from training_rig import runtime, small_config, small_pairs, small_tokenizer
 
+from transformer_cli.checkpoint import build_model
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.training.budget import StepTimer, steps_in_budget, steps_within, stored_budget
 from transformer_cli.training.data_order import DataOrder, Position
+from transformer_cli.training.estimate import estimate
 
 
 def settings(**limits):
@@ -88,3 +91,14 @@ def test_windows_read_every_batch_once_and_end_with_the_epoch():
     assert len(window) == len(batches) % 4 or 4
     assert order.steps_per_epoch(0) == -(-len(batches) // 4)
     assert sorted(i for rows in seen for i in rows) == list(range(60))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_an_estimate_counts_the_steps_of_the_limits_and_leaves_the_weights(optimizer):
+    config = small_config(optimizer=optimizer, weight_decay=0.1)
+    model = build_model(config, small_tokenizer())
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    found = estimate(model, EpochPairs(small_pairs()), config.train, runtime())
+    assert (found.steps, found.epochs) == (12, 4.0)
+    assert found.minutes == pytest.approx(12 * found.seconds_per_step / 60)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))

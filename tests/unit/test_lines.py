@@ -54,7 +54,8 @@ def test_the_odd_corpus_comes_back_as_it_was_written(odd_corpus) -> None:
         (b"\xef\xbb\xbfok\nok\nab\xc3", ":3", "invalid UTF-8 (byte 0xc3)"),
         (b"\xed\xa0\x80\n", ":1", "invalid UTF-8"),
         (b"ok\n\na\0b\n", ":3", "NUL"),
-        ("UTF-16\n".encode("utf-16"), ":1", "invalid UTF-8"),
+        ("UTF-16\n".encode("utf-16"), ":1", "UTF-16"),
+        (b"a\0b\n\xff\n", ":1", "NUL"),
     ],
 )
 def test_strict_reading_names_file_and_line(tmp_path: Path, data: bytes, place: str, what: str) -> None:

@@ -139,9 +139,11 @@ def test_several_processes_tokenise_in_order(folder, tokenizer, monkeypatch):
 def test_the_cache_is_found_by_content(folder, tokenizer):
     (folder / "t.tsv").write_text("a b\tc d\n" * 20)
     _, first = both({"tsv": "t.tsv"})
-    (folder / "u.tsv").write_text("a b\tc d\n" * 20)
-    _, same = both({"tsv": "t.tsv"})
-    assert same.train.file == first.train.file
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "u.tsv").write_text("a b\tc d\n" * 20)
+    for same in ("t.tsv", str(folder / "elsewhere" / "u.tsv"), ["elsewhere/*.tsv"]):
+        assert both({"tsv": same})[1].train.file == first.train.file
+    assert both({"tsv": ["t.tsv", "elsewhere/u.tsv"]})[1].train.file != first.train.file
     (folder / "t.tsv").write_text("a x\tc d\n" * 20)  # same size
     _, other = both({"tsv": "t.tsv"})
     assert other.train.src[0] == "a x"

@@ -55,7 +55,7 @@ def test_a_process_that_dies_is_a_row_and_one_that_fails_an_error(
     import subprocess
 
     ended = subprocess.CompletedProcess([], code, output, "a shape is wrong")
-    monkeypatch.setattr(step_memory.subprocess, "run", lambda *_, **__: ended)
+    monkeypatch.setattr(step_memory, "asked", lambda *_: ended)
     if found is None:
         with pytest.raises(RuntimeError, match="a shape is wrong"):
             measure_step(StepCase("naive", 8), TINY)

@@ -6,9 +6,10 @@ import pytest
 import torch
 from model_rig import TINY, VOCAB, sentences
 from torch import nn
+from torch.autograd.profiler import profile
 
 from transformer_cli.benchmark import timing, training
-from transformer_cli.benchmark.parts import PARTS, part, shares, time_by_part
+from transformer_cli.benchmark.parts import PARTS, _marked, part, shares, time_by_part
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.torch_model import TorchTransformer
 from transformer_cli.benchmark.training import Block, Speeds, StepReport, alternate, largest_difference, step_flops
@@ -135,6 +136,7 @@ def event(name: str, seconds: float, parent=None, number: int = -1, thread: int 
         (["part:dropout"], "dropout"),
         (["part:dropout", "aten::mul"], "dropout"),
         (["part:normalisation", "aten::layer_norm", "aten::native_layer_norm"], "normalisation"),
+        (["part:normalisation", "aten::rms_norm", "aten::rsqrt"], "normalisation"),
         (["NativeLayerNormBackward0", "aten::native_layer_norm_backward"], "normalisation"),
         (["part:optimizer", "aten::linalg_vector_norm"], "optimizer"),
         (["part:step"], "other"),
@@ -148,6 +150,11 @@ def test_an_event_belongs_to_the_nearest_name_that_says_something(names: list[st
         chain.append(event(name, 0.0, chain[-1] if chain else None))
     chain[-1].self_cpu_time_total = 2.0
     assert shares(chain) == dict.fromkeys(PARTS, 0.0) | {part_of_it: 1.0}
+
+
+def test_a_mark_says_its_own_part() -> None:
+    for name in PARTS:
+        assert shares([event(f"part:{name}", 1.0)])[name] == 1.0
 
 
 def test_the_backward_pass_belongs_where_its_forward_pass_does() -> None:
@@ -180,7 +187,7 @@ def test_the_parts_of_a_real_step_add_up_to_one(capfd: pytest.CaptureFixture[str
     found = time_by_part(model, step, 2)
     assert tuple(found) == PARTS
     assert sum(found.values()) == pytest.approx(1.0)
-    assert all(share > 0.002 for share in found.values())
+    assert all(share > 0 for share in found.values())
     assert [len(module._forward_hooks) for module in model.modules()] == hooks_before
     assert capfd.readouterr() == ("", "")  # the profiler's library would tell stderr when it starts
 
@@ -188,6 +195,9 @@ def test_the_parts_of_a_real_step_add_up_to_one(capfd: pytest.CaptureFixture[str
 def test_dropout_that_is_added_in_one_go_counts_as_dropout() -> None:
     config = ModelConfig.model_validate(TINY | {"residual_dropout": 0.5})
     model, one = Transformer(config, VOCAB, VOCAB).train(), batch(8, 20, 20)
-    found = time_by_part(model, lambda: model(one.src, one.tgt_in), 2)
-    assert found["dropout"] > 0.02
+    with _marked(model), profile(use_kineto=False) as watched:
+        model(one.src, one.tgt_in)
+    marks = [event for event in watched.function_events if event.name == "part:dropout"]
+    assert len(marks) == 2 + 2 * 3 + 2 * 4  # embeddings, encoder layers, decoder layers
+    assert "aten::addcmul" in {inner.name for mark in marks for inner in mark.cpu_children}
     assert not any("add" in vars(module) for module in model.modules())

@@ -60,17 +60,22 @@ def _on_gpu(case: Case) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def _in_other_processes(cases: Sequence[Case]) -> list[int | str]:
+def asked(module: str, question: object) -> subprocess.CompletedProcess[str]:
+    """Run a module of this package in a process of its own, with a question as JSON on its standard input."""
     root = str(Path(__file__).parents[2])  # so that it also works without an installed package
     paths = os.pathsep.join(path for path in (root, os.environ.get("PYTHONPATH")) if path)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "transformer_cli.benchmark.memory"],
-        input=json.dumps([asdict(case) for case in cases]),
+    return subprocess.run(
+        [sys.executable, "-P", "-m", module],
+        input=json.dumps(question),
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": paths},
         check=False,
     )
+
+
+def _in_other_processes(cases: Sequence[Case]) -> list[int | str]:
+    done = asked("transformer_cli.benchmark.memory", [asdict(case) for case in cases])
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     if len(answers) != len(cases):
         raise RuntimeError(f"the measuring process failed:\n{done.stderr}")

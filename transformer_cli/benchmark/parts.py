@@ -37,6 +37,7 @@ _WORDS = {
     "products": ("mm", "linear", "matmul"),
 }
 PARTS = ("products", "attention", "loss", "dropout", "normalisation", "optimizer", "other")
+_MARK = "part:"  # begins the names that ``part`` gives
 _MODULES: dict[type[nn.Module], str] = {
     Dropout: "dropout",
     LayerNorm: "normalisation",
@@ -66,7 +67,7 @@ def time_by_part(model: nn.Module, step: Callable[[], object], repeats: int) -> 
 
 def part(name: str) -> record_function:
     """Mark what happens in the context as belonging to a part."""
-    return record_function(f"part:{name}")
+    return record_function(_MARK + name)
 
 
 def shares(events: Any) -> dict[str, float]:
@@ -91,6 +92,9 @@ def _part_of(event: Any, forward: dict[int, Any]) -> str:
 
 
 def _named(name: str) -> str | None:
+    if name.startswith(_MARK):
+        marked = name.removeprefix(_MARK)
+        return marked if marked in PARTS else None
     text = name.lower().rsplit("::", 1)[-1]
     return next((part for part, words in _WORDS.items() if any(word in text for word in words)), None)
 

@@ -10,12 +10,9 @@ Legend: B batch, S length, V vocabulary.
 """
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_cli.benchmark.attention import Unsupported, attempt
-from transformer_cli.benchmark.memory import forget_peak, peak, set_up_system, stay_within_memory
+from transformer_cli.benchmark.memory import asked, forget_peak, peak, set_up_system, stay_within_memory
 from transformer_cli.model.recompute import recomputing
 from transformer_cli.model.transformer import Transformer
 
@@ -77,16 +74,7 @@ def measure_step(case: StepCase, model: dict[str, Any]) -> StepPeak:
     Raises:
         RuntimeError: the process failed for a reason that is neither memory nor a refusal.
     """
-    root = str(Path(__file__).parents[2])
-    paths = os.pathsep.join(path for path in (root, os.environ.get("PYTHONPATH")) if path)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "transformer_cli.benchmark.step_memory"],
-        input=json.dumps([asdict(case), model]),
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": paths},
-        check=False,
-    )
+    done = asked("transformer_cli.benchmark.step_memory", [asdict(case), model])
     if done.returncode < 0:
         reason = f"out of memory (the measuring process was stopped by signal {-done.returncode})"
         return StepPeak(case.kernel, case.seq_len, unsupported=reason)

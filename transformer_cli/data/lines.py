@@ -10,6 +10,7 @@ import gzip
 import io
 import sys
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -20,7 +21,6 @@ from transformer_cli.errors import DataError
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte order marks, which no UTF-8 text begins with
 _GZIP = b"\x1f\x8b"  # never the start of UTF-8 text: the content decides, whatever the file is called
-_NUL = "a NUL character"
 _READ_ERRORS = (OSError, EOFError, zlib.error)  # the last two, and OSError without a number: damaged gzip
 
 
@@ -34,39 +34,27 @@ def open_input(path: str) -> BinaryIO:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read all lines of a UTF-8 file; one trailing CR of a line and the BOM of the file are dropped.
+    """Return all lines of a file; see ``stream_lines``."""
+    return list(stream_lines(path))
+
+
+def stream_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file; one trailing CR of a line and the BOM of the file are dropped.
 
     Raises:
         DataError: the file cannot be read, or a line holds invalid UTF-8 or NUL (named as ``file:line``).
     """
-    data = _read_bytes(path).removeprefix(_BOM)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise _bad_byte(path, data, error.start, _invalid(data[error.start])) from None
-    if "\0" in text:
-        raise _bad_byte(path, data, data.index(b"\0"), _NUL)
-    lines = text.split("\n")  # the same cuts as in the bytes: UTF-8 has 0x0a nowhere inside a character
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
-
-
-def stream_lines(path: Path) -> Iterator[str]:
-    """Yield the lines that ``read_lines`` returns, as strictly; memory holds one of them.
-
-    Raises:
-        DataError: as of ``read_lines``.
-    """
     with _open(path) as stream:
-        for number, raw in enumerate(_raw_lines(stream), start=1):
+        lines = enumerate(_raw_lines(stream), start=1)
+        for number, raw in lines:
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             try:
-                text = line.decode()
+                text, fault = line.decode(), "a NUL character" if b"\0" in line else None
             except UnicodeDecodeError as error:
-                raise _broken(path, number, _invalid(line[error.start])) from None
-            if "\0" in text:
-                raise _broken(path, number, _NUL)
+                text, fault = "", f"invalid UTF-8 (byte 0x{line[error.start]:02x})"
+            if fault is not None:
+                deque(lines, maxlen=0)  # read on: what comes out of a damaged gzip file is no text, and that is said
+                raise _broken(path, number, fault)
             yield text
 
 
@@ -140,26 +128,10 @@ def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, _GzipInput(stream)) if packed else stream
 
 
-def _read_bytes(path: Path) -> bytes:
-    with _open(path) as stream:
-        try:
-            return stream.read()
-        except _READ_ERRORS as error:
-            raise _unreadable(path, error) from None
-
-
 def _unreadable(where: object, error: Exception) -> DataError:
     if isinstance(error, OSError) and error.errno is not None:
         return DataError(f"cannot be read: {error.strerror}", where=str(where))
     return DataError("is a damaged gzip file", where=str(where), got=error)
-
-
-def _invalid(byte: int) -> str:
-    return f"invalid UTF-8 (byte 0x{byte:02x})"
-
-
-def _bad_byte(path: Path, data: bytes, position: int, what: str) -> DataError:
-    return _broken(path, data.count(b"\n", 0, position) + 1, what)
 
 
 def _broken(path: Path | str, line: int, what: str) -> DataError:

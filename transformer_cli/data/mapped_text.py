@@ -11,10 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from transformer_cli.config import DataConfig
+from transformer_cli.config import DataConfig, Source
 from transformer_cli.data.cache import cached, key_of
 from transformer_cli.data.filters import PairFilters
-from transformer_cli.data.streams import source_files, stream_pairs
+from transformer_cli.data.pairs import Strict
+from transformer_cli.data.readers import pairs_of_files, source_files
 
 if TYPE_CHECKING:
     import pyarrow as pa  # heavy, and seldom needed: the functions below import it
@@ -73,8 +74,9 @@ def map_text(config: DataConfig, note: Callable[[str], None] = lambda text: None
     assert source is not None, "callers ask only for corpora of files"
     # The ratio of lengths is not among the filters here: it is one of subword tokens.
     filters = config.filter.model_dump(exclude={"length_ratio"})
-    key = key_of(source.model_dump(), config.src_lang, config.tgt_lang, filters, files=source_files(source))
-    folder = cached(f"text-{key}", lambda made: _write_text(stream_pairs(source, config), config, made), note)
+    reading = source.model_dump(exclude={"src", "tgt", "tsv", "jsonl"})  # files are known by what is in them
+    key = key_of(source.kind, reading, config.src_lang, config.tgt_lang, filters, files=source_files(source))
+    folder = cached(f"text-{key}", lambda made: _write_text(source, config, made), note)
     return MappedText(folder / "text.arrow", key, json.loads((folder / "dropped.json").read_text()))
 
 
@@ -85,9 +87,10 @@ def mapped_table(file: Path) -> "pa.Table":
     return pa.ipc.open_stream(pa.memory_map(str(file))).read_all()
 
 
-def _write_text(pairs: Iterator[tuple[str, str]], config: DataConfig, folder: Path) -> None:
+def _write_text(source: Source, config: DataConfig, folder: Path) -> None:
     import pyarrow as pa
 
+    pairs = pairs_of_files(source, config, Strict())
     schema = pa.schema([(side, pa.large_string()) for side in SIDES])
     n_empty, filters = 0, PairFilters(config, config.tgt_lang)
     with pa.OSFile(str(folder / "text.arrow"), "wb") as file, pa.ipc.new_stream(file, schema) as out:

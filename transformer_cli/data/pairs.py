@@ -4,12 +4,12 @@ Training data with a broken character is an error, so that it is mended; in text
 U+FFFD and the line is named, because a score needs every line. Not here: where pairs come from (``readers.py``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from transformer_cli.data.lines import iter_lines, open_input, read_lines
+from transformer_cli.data.lines import iter_lines, open_input, stream_lines
 from transformer_cli.errors import DataError
 from transformer_cli.wording import counted
 
@@ -57,8 +57,8 @@ class SentencePairs(Protocol):
 class Policy(Protocol):
     """What becomes of text that is no text: invalid UTF-8, NUL, half a surrogate pair."""
 
-    def lines(self, path: Path) -> list[str]:
-        """Return the lines of a file."""
+    def lines(self, path: Path) -> Iterable[str]:
+        """Return the lines of a file, or read them as they are asked for."""
 
     def text(self, value: str, where: str) -> str:
         """Return a string that came from JSON or a table, where broken characters are spelled as escapes."""
@@ -67,9 +67,9 @@ class Policy(Protocol):
 class Strict:
     """Broken text is an error that names its place."""
 
-    def lines(self, path: Path) -> list[str]:
-        """Return the lines of a file; see ``read_lines``."""
-        return read_lines(path)
+    def lines(self, path: Path) -> Iterable[str]:
+        """Read the lines of a file; see ``stream_lines``."""
+        return stream_lines(path)
 
     def text(self, value: str, where: str) -> str:
         """Return the string as it is, or raise ``DataError``."""

@@ -6,7 +6,7 @@ splitting (``corpus.py``).
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -18,9 +18,6 @@ from transformer_cli.errors import DataError
 from transformer_cli.wording import counted
 
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
-
-
-Lines = Callable[[Path], Iterable[str]]
 
 
 def read_pairs(source: Source, config: DataConfig, split: str, policy: Policy) -> ParallelText:
@@ -39,7 +36,7 @@ def read_pairs(source: Source, config: DataConfig, split: str, policy: Policy) -
         src = config.src_lang if source.src_column is None else str(source.src_column)
         tgt = config.tgt_lang if source.tgt_column is None else str(source.tgt_column)
         return read_hub(source.hub, source.config, source.split or _HUB_SPLITS[split], (src, tgt), policy)
-    return _whole(pairs_of_files(source, config, policy.lines, policy))
+    return _whole(pairs_of_files(source, config, policy))
 
 
 def read_tsv(files: Sequence[Path], columns: tuple[int, int], policy: Policy) -> ParallelText:
@@ -48,17 +45,16 @@ def read_tsv(files: Sequence[Path], columns: tuple[int, int], policy: Policy) ->
     Raises:
         DataError: a line has too few columns, or not as many as the first line of its file.
     """
-    return _whole(pair for file in files for pair in _tsv_pairs(file, columns, policy.lines))
+    return _whole(pair for file in files for pair in _tsv_pairs(file, columns, policy))
 
 
-def pairs_of_files(source: Source, config: DataConfig, lines: Lines, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of text files, TSV or JSON lines, one after another.
+def pairs_of_files(source: Source, config: DataConfig, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of text files, TSV or JSON lines, one after another, in constant memory.
 
     Args:
         source: where they are; no Hub data set.
         config: its language codes are the default fields of JSON lines.
-        lines: reads the lines of a file, whole or as they are asked for.
-        policy: what becomes of broken text inside of JSON.
+        policy: what becomes of broken text.
 
     Raises:
         DataError: a file is missing or unreadable, the sides do not fit together, or a line is not a pair.
@@ -66,13 +62,13 @@ def pairs_of_files(source: Source, config: DataConfig, lines: Lines, policy: Pol
     if source.tsv is not None:
         columns = int(source.src_column or 0), 1 if source.tgt_column is None else int(source.tgt_column)
         for file in files_of(source.tsv):
-            yield from _tsv_pairs(file, columns, lines)
+            yield from _tsv_pairs(file, columns, policy)
     elif source.jsonl is not None:
         fields = source.src_field or config.src_lang, source.tgt_field or config.tgt_lang
         for file in files_of(source.jsonl):
-            yield from _json_pairs(file, fields, lines, policy)
+            yield from _json_pairs(file, fields, policy)
     else:
-        yield from _text_pairs(files_of(source.src or []), files_of(source.tgt or []), lines)
+        yield from _text_pairs(files_of(source.src or []), files_of(source.tgt or []), policy)
 
 
 def _whole(pairs: Iterable[tuple[str, str]]) -> ParallelText:
@@ -83,12 +79,12 @@ def _whole(pairs: Iterable[tuple[str, str]]) -> ParallelText:
     return whole
 
 
-def _text_pairs(src_files: Sequence[Path], tgt_files: Sequence[Path], lines: Lines) -> Iterator[tuple[str, str]]:
+def _text_pairs(src_files: Sequence[Path], tgt_files: Sequence[Path], policy: Policy) -> Iterator[tuple[str, str]]:
     if len(src_files) != len(tgt_files):
         got = " and ".join(f"{len(files)} ({', '.join(map(str, files))})" for files in (src_files, tgt_files))
         raise DataError("source and target have different numbers of files", got=got)
     for src_file, tgt_file in zip(src_files, tgt_files, strict=True):
-        both = zip_longest(lines(src_file), lines(tgt_file))
+        both = zip_longest(policy.lines(src_file), policy.lines(tgt_file))
         for number, (src, tgt) in enumerate(both):
             if src is None or tgt is None:
                 more = number + 1 + sum(1 for _ in both)
@@ -102,9 +98,9 @@ def _text_pairs(src_files: Sequence[Path], tgt_files: Sequence[Path], lines: Lin
             yield src, tgt
 
 
-def _tsv_pairs(file: Path, columns: tuple[int, int], lines: Lines) -> Iterator[tuple[str, str]]:
+def _tsv_pairs(file: Path, columns: tuple[int, int], policy: Policy) -> Iterator[tuple[str, str]]:
     needed, width = max(columns) + 1, 0
-    for number, line in enumerate(lines(file), start=1):
+    for number, line in enumerate(policy.lines(file), start=1):
         row = line.split("\t")
         width = width or len(row)
         if len(row) < needed or len(row) != width:
@@ -117,11 +113,21 @@ def _tsv_pairs(file: Path, columns: tuple[int, int], lines: Lines) -> Iterator[t
         yield row[columns[0]], row[columns[1]]
 
 
-def _json_pairs(file: Path, fields: tuple[str, str], lines: Lines, policy: Policy) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(lines(file), start=1):
+def _json_pairs(file: Path, fields: tuple[str, str], policy: Policy) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(policy.lines(file), start=1):
         where = f"{file}:{number}"
         record = parse_record(line, where)
         yield record_text(record, fields[0], where, policy), record_text(record, fields[1], where, policy)
+
+
+def source_files(source: Source) -> list[Path]:
+    """Return the files of a source that is no Hub data set, sides one after the other.
+
+    Raises:
+        DataError: there are none.
+    """
+    patterns = [source.tsv or source.jsonl] if source.kind != "text" else [source.src, source.tgt]
+    return [file for pattern in patterns for file in files_of(pattern or [])]
 
 
 def files_of(patterns: str | list[str]) -> list[Path]:

@@ -9,7 +9,7 @@ output) is in ``layers.py``.
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from transformer_cli.model.head_norm import HeadNorm
 from transformer_cli.model.kernels import (
     IMPLEMENTATIONS,
+    Core,
     Linformer,
     SparseAttention,
     at_least_float32,
+    fastest_dense,
     naive_attention,
     sdpa_attention,
 )
@@ -133,14 +135,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from queries ``[B, H, T, K]`` to keys and values, and join the heads."""
         dropout = self.dropout if self.training else 0.0
-        attention: Any = self.kernel or IMPLEMENTATIONS[self.implementation]
-        if return_weights:
-            attention = self.kernel.naive if self.kernel else naive_attention
-        elif attention is sdpa_attention and dropout > 0 and q.device.type == "cpu":
-            # On a CPU torch would draw the dropout, slowly, from a generator that all threads share.
-            attention = naive_attention
-        if self.recompute:
-            attention = recomputing(attention)
+        attention = self._core(q, dropout, return_weights=return_weights)
         with _float32_on_cpu(q):
             biases = {}
             if self.positions is not None:
@@ -150,6 +145,15 @@ class MultiHeadAttention(nn.Module):
         concat = heads.transpose(1, 2).flatten(2)  # [B, T, H * Kv]
         out: Tensor = self.out_proj(concat)  # [B, T, D]
         return out, weights if return_weights else None
+
+    def _core(self, q: Tensor, dropout: float, *, return_weights: bool) -> Core:
+        """Return what computes softmax(Q Kᵀ / √d_k) V here, one of ``kernels/``."""
+        core: Core = self.kernel or IMPLEMENTATIONS[self.implementation]
+        if return_weights:
+            core = self.kernel.naive if self.kernel else naive_attention
+        elif core is sdpa_attention:
+            core = fastest_dense(q, dropout)
+        return recomputing(core) if self.recompute else core
 
     def _split(self, x: Tensor, norm: HeadNorm | None = None) -> Tensor:
         if x.device.type == "cpu":  # torch's bfloat16 kernel took 42 ms for a backward pass that takes 2.4 in float32
@@ -220,18 +224,17 @@ def forced_flash_refusal(config: "ModelConfig", device_type: str, *, sixteen_bit
 
 
 def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None:
-    """Say why torch's flash kernel will not compute this model's ``sdpa`` attention on a CPU.
+    """Say why torch's flash kernel will not compute this model's ``sdpa`` attention in training on a CPU.
 
     Returns:
         The reason, or None if flash is used (or no place asks for ``sdpa``, or the device is no CPU: on a GPU torch
         has fused kernels for all of these settings).
     """
-    if device_type != "cpu" or "sdpa" not in (
-        config.attention.encoder,
-        config.attention.decoder,
-        config.attention.cross,
-    ):
+    places = config.attention
+    if device_type != "cpu" or "sdpa" not in (places.encoder, places.decoder, places.cross):
         return None
+    if config.positions in ("t5", "transformer_xl") and "sdpa" in (places.encoder, places.decoder):
+        return f"positions {config.positions} learn what they add to the scores: its CPU kernel has no gradient for it"
     if config.attention_dropout > 0:
         return f"attention_dropout is {config.attention_dropout}: torch's flash kernel on a CPU knows no dropout"
     d_k = config.d_k or config.d_model // config.n_heads

@@ -4,8 +4,8 @@ Legend: B batch, T length, H heads, K head width.
 
 Without it the largest score grows with the norms of the projections, softmax saturates and its gradient vanishes; with
 it a score is a correlation times learned gains. Henry et al. 2020 normalise to length one and learn a single factor in
-place of 1 / √K; here, as in Dehghani et al. 2023, it is LayerNorm (RMSNorm where the
-whole model has that), and the division by √K stays.
+place of 1 / √K; here, as in Dehghani et al. 2023, it is LayerNorm (RMSNorm where the whole model has that), and the
+division by √K stays.
 """
 
 from typing import Literal

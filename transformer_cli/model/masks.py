@@ -3,7 +3,7 @@
 Legend: B batch, S source (key) length, T target (query) length, H heads.
 
 One convention everywhere: boolean, True = may attend, broadcastable to ``[B, H, T, S]``. A query that may attend to
-nothing gets a zero vector and passes no gradient (``attention.py``). What attention does with a mask is not here.
+nothing gets a zero vector and passes no gradient. What attention does with a mask is in ``kernels/``.
 """
 
 import torch

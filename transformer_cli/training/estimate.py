@@ -28,7 +28,7 @@ class Estimate:
 
 
 def estimate(model: Transformer, pairs: EpochPairs, settings: TrainConfig, runtime: Runtime) -> Estimate:
-    """Time one step to warm up and three more on the first batches; the model's weights move by them.
+    """Time one step to warm up and three more on the first batches, at the learning rate 0: the weights stay.
 
     Args:
         model: moved to the runtime's device.

@@ -1,12 +1,15 @@
 """Ways to compute scaled dot-product attention: what stands between the projections of ``attention.py``.
 
-Each is a callable ``(query, key, value, mask=None, *, causal, dropout, scale) -> (output, weights or None)``.
+Each is a callable ``(query, key, value, mask=None, *, causal, dropout, scale) -> (output, weights or None)``; those
+that hold scores or take a mask of numbers (naive, sdpa) also take a ``bias``. ``cached_attention`` is a step's alone.
 """
 
 from transformer_cli.model.kernels.dense import (
     IMPLEMENTATIONS,
+    Core,
     at_least_float32,
     cached_attention,
+    fastest_dense,
     flash_attention,
     masked_softmax,
     naive_attention,
@@ -18,6 +21,7 @@ from transformer_cli.model.kernels.sparse import SparseAttention
 
 __all__ = [
     "IMPLEMENTATIONS",
+    "Core",
     "Linformer",
     "Pattern",
     "SparseAttention",
@@ -26,6 +30,7 @@ __all__ = [
     "blocks",
     "cached_attention",
     "dilated",
+    "fastest_dense",
     "flash_attention",
     "masked_softmax",
     "naive_attention",

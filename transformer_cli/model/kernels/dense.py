@@ -10,6 +10,7 @@ True = may attend (``masks.py``). A query that may attend to nothing gets a zero
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer_cli.model.dropout import dropout as drop
 from transformer_cli.model.masks import causal_mask, combined_mask
+
+#: A way to compute attention; called like ``naive_attention``.
+Core = Callable[..., tuple[Tensor, Tensor | None]]
 
 
 def at_least_float32(x: Tensor) -> Tensor:
@@ -111,6 +115,14 @@ def sdpa_attention(
     return out, None  # [B, H, T, Kv]
 
 
+def fastest_dense(query: Tensor, dropout: float) -> Core:
+    """Return what computes attention fastest: ``sdpa_attention``, but for dropout on a CPU ``naive_attention``.
+
+    There torch would draw the dropout, slowly, from a generator that all threads share.
+    """
+    return naive_attention if dropout > 0 and query.device.type == "cpu" else sdpa_attention
+
+
 def flash_attention(
     query: Tensor,
     key: Tensor,
@@ -169,4 +181,4 @@ def cached_attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *,
     return torch.bmm(scores.softmax(-1), value)
 
 
-IMPLEMENTATIONS = {"naive": naive_attention, "sdpa": sdpa_attention, "flash": flash_attention}
+IMPLEMENTATIONS: dict[str, Core] = {"naive": naive_attention, "sdpa": sdpa_attention, "flash": flash_attention}

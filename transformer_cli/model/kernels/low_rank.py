@@ -13,7 +13,7 @@ Every mixture holds all positions, so nothing can be hidden afterwards: there is
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.model.kernels.dense import naive_attention, sdpa_attention
+from transformer_cli.model.kernels.dense import fastest_dense, naive_attention
 
 
 class Linformer(nn.Module):
@@ -64,7 +64,7 @@ class Linformer(nn.Module):
         Raises:
             ValueError: S is longer than E and F, or something is to be hidden besides padding.
         """
-        core = naive_attention if dropout and query.device.type == "cpu" else sdpa_attention
+        core = fastest_dense(query, dropout)
         key, value = self._mixed(key, value, mask, causal=causal)
         return core(query, key, value, dropout=dropout, scale=scale)
 

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_cli.model.kernels.dense import naive_attention, sdpa_attention
+from transformer_cli.model.kernels.dense import fastest_dense, naive_attention
 from transformer_cli.model.kernels.patterns import Pattern
 from transformer_cli.model.masks import combined_mask
 
@@ -64,7 +64,7 @@ class SparseAttention:
         """
         _refuse_other_shapes(query, key, mask)
         tiling = _Tiling.of(self.pattern, query, causal=causal)
-        core = naive_attention if dropout and query.device.type == "cpu" else sdpa_attention
+        core = fastest_dense(query, dropout)
         allowed = tiling.allowed(query.device)  # [1, P, N, 1 or H, b, M]
         if mask is not None:
             allowed = allowed & tiling.keys(mask.transpose(-2, -1)).transpose(-2, -1)
