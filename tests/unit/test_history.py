@@ -66,8 +66,8 @@ def test_when_the_host_looks_changes_nothing(how: dict[str, Any], look_every: in
 @EVERY
 def test_learned_positions_do_not_end_before_a_look(how: dict[str, Any]) -> None:
     model = transformer(config(data={"max_length": 24}, model={"positions": "learned"}), weights=2.0)
-    decoder, most = BatchDecoder(model, Runtime.resolve("cpu")), DecodeSettings(**how, batch_size=7)
-    sources = [Source([*ids, 3], number=(n, 0)) for n, ids in enumerate(encoded(30))]
+    decoder, most = BatchDecoder(model, Runtime.resolve("cpu")), DecodeSettings(**how, batch_size=5)
+    sources = [Source([*ids, 3], number=(n, 0)) for n, ids in enumerate(encoded(14))]
     expected = decoder.search(sources, most)
     assert any(len(one.tokens) == 23 for found in expected for one in found)
     for changes in ({"look_every": 2}, {"look_every": 8}, {"look_every": 8, "refill": False, "batch_size": 50}):
