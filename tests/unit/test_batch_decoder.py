@@ -65,6 +65,7 @@ def test_a_wide_model_is_searched_on_one_thread_and_the_threads_come_back() -> N
         {"n_best": 0},
         {"batch_size": 0},
         {"batch_tokens": -1},
+        {"look_every": 0},
         {"min_length": -1},
         {"length_penalty": float("nan")},
         {"length_penalty": -0.1},

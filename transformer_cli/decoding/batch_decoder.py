@@ -137,6 +137,8 @@ class BatchDecoder:
         members = [self._steps(model, sentences, n_places, width) for model in self._models]
         steps = EnsembleSteps(members) if len(members) > 1 else members[0]
         longest = max(sentence.cap for sentence in sentences)
+        if any(sentence.forbidden for sentence in sentences):
+            settings = replace(settings, look_every=1)  # the host reads what grows at each step anyway
         beam = ConstrainedBeam if sentences[0].required else BeamSearch
         chooser = (Sampling if settings.sampling else beam)(n_places, longest, settings, device)
         usable = functools.partial(canonical_places, width=width)

@@ -9,14 +9,17 @@ allowed). So a beam as wide as all live prefixes is exhaustive search. ``early_s
 ended. With a beam of one there is nothing to compare, and the first ``</s>`` ends the search: greedy search. At the
 longest length allowed only ``</s>`` may follow, even if ``min_length`` forbids it.
 
-How equals are ordered is in ``ranking.py``.
+How equals are ordered is in ``ranking.py``; when the host gets to know what has ended in ``history.py``.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer_cli.decoding.history import History
 from transformer_cli.decoding.hypotheses import Hypotheses, end_of
 from transformer_cli.decoding.pool import Finished, Pool, length_norm
 from transformer_cli.decoding.ranking import DEAD, STEPS_PER_NAT, best, best_tokens, to_grid
@@ -34,9 +37,10 @@ class BeamSearch:
         k = settings.beam_size
         self._settings, self._device = settings, device
         self.live = Hypotheses(n_places, longest, k, settings, device)
+        self._history = History(self.live, longest, settings.look_every)
         self._totals = torch.full((n_places, k), DEAD, device=device)  # log-probabilities in steps of the grid
-        self._norms = torch.ones(n_places, dtype=torch.float64, device=device)  # of the longest: no other is larger
-        self._to_beat = torch.full((n_places,), -torch.inf, dtype=torch.float64, device=device)
+        self._norms = np.ones(n_places)  # of the longest: no other is larger
+        self._to_beat = np.full(n_places, -np.inf)
         self._pools = [Pool(settings) for _ in range(n_places)]
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
@@ -44,43 +48,41 @@ class BeamSearch:
         self.live.admit(places, sentences)
         self._totals[places] = DEAD
         self._totals[places, 0] = 0
-        norms = [length_norm(sentence.cap, self._settings) for sentence in sentences]
-        self._norms[places] = torch.tensor(norms, dtype=torch.float64, device=self._device)
-        self._to_beat[places] = -torch.inf
+        self._norms[places] = [length_norm(sentence.cap, self._settings) for sentence in sentences]
+        self._to_beat[places] = -np.inf
         for place in places:
             self._pools[place] = Pool(self._settings)
 
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
         self.live.keep(places)
+        self._history.keep(places)
         self._totals, self._norms, self._to_beat = self._totals[places], self._norms[places], self._to_beat[places]
         self._pools = [self._pools[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
-        """Grow all hypotheses by one token; return what was found for each place whose sentence is finished."""
+        """Grow all hypotheses by one token; return what was found for each place that is now known to be finished."""
         live, k = self.live, self._settings.beam_size
         live.restrict(log_probs)
         last_values = end_of(log_probs, len(self._totals))  # [N, K]
         endings = self._totals + to_grid(last_values)
         values, ids = best_tokens(log_probs, k)  # [N * K, n]
         candidates = self._totals[..., None] + values.view(*self._totals.shape, -1)  # [N, K, n]
-        at_cap = live.at_cap()
+        at_cap = live.there(live.at_cap())
         capped = at_cap[:, None] & (candidates[..., 0] > endings)
         candidates = candidates.masked_fill(at_cap[:, None, None], DEAD)
 
         may_end = self._may_end() & alive(endings)  # [N, K]
         totals, parents, newest = self._choose(candidates, ids.view_as(candidates), log_probs)
         ended = may_end & (endings >= totals[:, -1:])
-        self._collect(ended, endings, last_values, capped)
-
         worth = log_probs.view(len(totals), -1).gather(1, parents * log_probs.size(-1) + newest)
-        live.grow(parents, newest, worth)
         self._totals = totals.masked_fill(~alive(totals), DEAD)
-        return self._finished(ended)
+        self._history.grow(parents, newest, worth, ended, endings, last_values, capped, self._totals[:, 0])
+        return {place: self._pools[place].best for place in self._history.look(self._read)}
 
     def _may_end(self) -> Tensor:
         """Return ``[N, K]``, or ``[N, 1]`` for all of a place: ``</s>`` may follow."""
-        return self.live.may_end()[:, None]
+        return self.live.there(self.live.may_end())[:, None]
 
     def _choose(self, candidates: Tensor, ids: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Choose K continuations in each place, best first.
@@ -96,40 +98,38 @@ class BeamSearch:
         totals, chosen = best(candidates.flatten(1), self._settings.beam_size)
         return totals, chosen.div(ids.size(-1), rounding_mode="floor"), ids.flatten(1).gather(1, chosen)
 
-    def _collect(self, ended: Tensor, endings: Tensor, last_values: Tensor, capped: Tensor) -> None:
-        """Put the hypotheses that ended into their pools, and note what is to beat now."""
-        places, hypotheses = ended.nonzero(as_tuple=True)  # place by place, best parent first
-        if not len(places):
-            return
-        lengths = self.live.lengths[places]
-        found = zip(
-            places.tolist(),
-            hypotheses.tolist(),
-            lengths.tolist(),
-            endings[ended].tolist(),
-            last_values[ended].tolist(),
-            capped[ended].tolist(),
-            strict=True,
-        )
-        for place, hypothesis, length, total, last, was_capped in found:
-            tokens, values = self.live.of(place, hypothesis, length)
-            norm = length_norm(length + 1, self._settings)
-            score = (sum(values) + last) / norm
-            self._pools[place].add(Finished(score, tokens, was_capped, [*values, last]), total / STEPS_PER_NAT / norm)
-            self._to_beat[place] = self._pools[place].to_beat
+    def _read(
+        self,
+        lengths: NDArray[np.int64],
+        ended: NDArray[np.bool_],
+        endings: NDArray[np.int64],
+        last_values: NDArray[np.float32],
+        capped: NDArray[np.bool_],
+        best_totals: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Put the hypotheses that ended in a step into their pools; return ``[N]``: the search is over with it.
 
-    def _finished(self, ended: Tensor) -> dict[int, list[Finished]]:
-        best_total = self._totals[:, 0]
-        over = ~alive(best_total) | (best_total.double() / STEPS_PER_NAT / self._norms <= self._to_beat)
+        Args:
+            lengths: ``[N]`` before the step.
+            ended: ``[N, K]`` which hypotheses did.
+            endings: ``[N, K]`` log-probabilities in steps of those that do.
+            last_values: ``[N, K]`` of their ``</s>`` alone.
+            capped: ``[N, K]`` which had to.
+            best_totals: ``[N]`` log-probability in steps of the best hypothesis that goes on.
+        """
+        for place, hypothesis in np.argwhere(ended & self.live.busy[:, None]).tolist():  # best parent first
+            length, total = int(lengths[place]), int(endings[place, hypothesis])
+            tokens, values = self._history.of(place, hypothesis, length)
+            last, norm = float(last_values[place, hypothesis]), length_norm(length + 1, self._settings)
+            found = Finished((sum(values) + last) / norm, tokens, bool(capped[place, hypothesis]), [*values, last])
+            self._pools[place].add(found, total / STEPS_PER_NAT / norm)
+            self._to_beat[place] = self._pools[place].to_beat
+        over = (best_totals <= DEAD // 2) | (best_totals / STEPS_PER_NAT / self._norms <= self._to_beat)
         if self._settings.beam_size == 1:
             over |= ended[:, 0]
-        places = (over & self.live.busy).nonzero()[:, 0].tolist()
         if self._settings.early_stopping:
-            busy = self.live.busy.nonzero()[:, 0].tolist()
-            places = [place for place in busy if place in places or self._pools[place].is_full]
-        self.live.busy[places] = False
-        self._totals[places] = DEAD
-        return {place: self._pools[place].best for place in places}
+            over |= [pool.is_full for pool in self._pools]
+        return over
 
 
 def alive(totals: Tensor) -> Tensor:

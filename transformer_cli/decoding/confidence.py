@@ -20,7 +20,8 @@ from transformer_cli.decoding.translation import Translation
 from transformer_cli.errors import DataError
 
 # Settings that leave the best translation as it is; the seed is of no use, as samples are not the best.
-_NOT_SEARCH = {"n_best", "batch_size", "batch_tokens", "refill", "alignment", "log_probs", "seed", "shortlist"}
+_NOT_SEARCH = {"n_best", "batch_size", "batch_tokens", "refill", "look_every"}
+_NOT_SEARCH |= {"alignment", "log_probs", "seed", "shortlist"}
 
 #: From a translation and the log-probabilities of its tokens, with those of ``</s>``.
 _FEATURES: dict[str, Callable[[Translation, Sequence[float]], float]] = {

@@ -15,6 +15,7 @@ All places are shared out together, as arrays: hypothesis by hypothesis it took 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ class ConstrainedBeam(BeamSearch):
     def __init__(
         self, n_places: int, longest: int, settings: DecodeSettings, device: torch.device | str = "cpu"
     ) -> None:
-        super().__init__(n_places, longest, settings, device)
+        super().__init__(n_places, longest, replace(settings, look_every=1), device)  # the host shares out each step
         self._required = [required_of(())] * n_places
         self._states: list[list[State]] = [[] for _ in range(n_places)]
 
@@ -56,7 +57,7 @@ class ConstrainedBeam(BeamSearch):
 
     def _may_end(self) -> Tensor:
         allowed = super()._may_end().expand(self._totals.shape).clone()
-        at_cap, living = self.live.at_cap().tolist(), alive(self._totals).tolist()
+        at_cap, living = self.live.at_cap(), alive(self._totals).tolist()
         for place in self._constrained():
             done = [self._required[place].is_met(state) for state in self._states[place]]
             in_time = self._pools[place].best or any(map(all, zip(done, living[place], strict=True)))
@@ -66,7 +67,7 @@ class ConstrainedBeam(BeamSearch):
 
     def _choose(self, candidates: Tensor, ids: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         totals, parents, newest = super()._choose(candidates, ids, log_probs)
-        at_cap = self.live.at_cap().tolist()
+        at_cap = self.live.at_cap()
         if not (places := [place for place in self._constrained() if not at_cap[place]]):
             return totals, parents, newest
         found = _best_first(_among(candidates, ids, places), self._by_next_tokens(places, log_probs))
@@ -111,8 +112,7 @@ class ConstrainedBeam(BeamSearch):
         return n_met
 
     def _constrained(self) -> list[int]:
-        busy = self.live.busy.tolist()
-        return [place for place, required in enumerate(self._required) if required.phrases and busy[place]]
+        return [place for place in np.flatnonzero(self.live.busy).tolist() if self._required[place].phrases]
 
 
 def _among(candidates: Tensor, ids: Tensor, places: list[int]) -> Rows:

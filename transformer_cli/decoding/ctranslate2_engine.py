@@ -35,7 +35,7 @@ from transformer_cli.wording import counted
 _PATIENCE = 2  # finished hypotheses per place in the beam, as our pool holds
 _LARGEST_PENALTY = 10
 _MAPPED = {"beam_size", "n_best", "length_penalty", "max_length_ratio", "min_length", "no_repeat_ngram"}
-_MAPPED |= {"length_normalization", "batch_size", "batch_tokens", "refill", "seed", "log_probs"}
+_MAPPED |= {"length_normalization", "batch_size", "batch_tokens", "refill", "look_every", "seed", "log_probs"}
 
 
 class CTranslate2Engine:

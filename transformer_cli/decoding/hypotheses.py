@@ -1,26 +1,31 @@
-"""The hypotheses that a search grows: their tokens, and what each token was worth.
+"""The hypotheses that a search grows: where they stand, and what may not follow.
 
 Legend: N places (a sentence each), K hypotheses of a place, L room for tokens, V vocabulary.
+
+All that can be counted is counted on the host, so that no step has to ask a GPU. What they are made of is in
+``history.py``.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK
+from transformer_cli.data.tokenizer import BOS, EOS, PAD
 from transformer_cli.decoding.forbidden import START, ForbiddenPhrases
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
 
-_NONE = -1  # no token, no sentence
+_NONE = -1  # no token
 
 
 class Hypotheses:
     """K prefixes in each of N places, all of one length in a place.
 
     Attributes:
-        lengths: ``[N]`` tokens so far, without ``<s>``.
+        lengths: ``[N]`` tokens so far, without ``<s>``; on the host, as caps and busy.
         caps: ``[N]`` longest hypothesis allowed, with ``</s>``.
         busy: boolean ``[N]``, the place has a sentence.
         newest: ``[N, K]``.
@@ -31,120 +36,114 @@ class Hypotheses:
         self, n_places: int, longest: int, n_hypotheses: int, settings: DecodeSettings, device: torch.device | str
     ) -> None:
         """Make room for hypotheses of at most ``longest`` tokens."""
-        self._settings = settings
+        self._settings, self._device = settings, device
         self.n_hypotheses = n_hypotheses
-        self.lengths = torch.zeros(n_places, dtype=torch.long, device=device)
-        self.caps = self.lengths.clone()
-        self.busy = torch.zeros(n_places, dtype=torch.bool, device=device)
+        self.lengths = np.zeros(n_places, dtype=np.int64)
+        self.caps = self.lengths.copy()
+        self.busy = np.zeros(n_places, dtype=bool)
         self.newest = torch.full((n_places, n_hypotheses), BOS, device=device)
         self.parents = torch.arange(n_hypotheses, device=device).repeat(n_places, 1)
-        self._tokens = torch.full((n_places, n_hypotheses, longest), _NONE, device=device)
-        self._values = torch.zeros(n_places, n_hypotheses, longest, device=device)
-        self._prefixes: Tensor | None = None  # [N, P], NONE at the end
+        room = longest if settings.no_repeat_ngram else 0
+        self._tokens = torch.full((n_places, n_hypotheses, room), _NONE, device=device)
+        self._prefixes: list[Sequence[int]] = [()] * n_places
         self._forbidden: list[ForbiddenPhrases | None] = [None] * n_places
         self._nodes = [[START] * n_hypotheses for _ in range(n_places)]  # of the automaton of forbidden phrases
 
     def admit(self, places: list[int], sentences: Sequence[Source]) -> None:
         """Start anew in these places."""
         self.lengths[places], self.busy[places], self.newest[places] = 0, True, BOS
-        self.caps[places] = torch.tensor([sentence.cap for sentence in sentences], device=self.caps.device)
+        self.caps[places] = [sentence.cap for sentence in sentences]
         self._tokens[places] = _NONE
-        longest = max(len(sentence.prefix) for sentence in sentences)
-        self._write_prefixes(places, sentences, longest)
         for place, sentence in zip(places, sentences, strict=True):
-            self._forbidden[place], self._nodes[place] = sentence.forbidden, [START] * self.n_hypotheses
+            self._prefixes[place], self._forbidden[place] = sentence.prefix, sentence.forbidden
+            self._nodes[place] = [START] * self.n_hypotheses
+
+    def rest(self, places: list[int]) -> None:
+        """Let the sentences of these places be over."""
+        self.lengths[places], self.busy[places] = 0, False
+        for place in places:
+            self._prefixes[place], self._forbidden[place] = (), None
 
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
-        for name in ("lengths", "caps", "busy", "newest", "parents", "_tokens", "_values"):
+        for name in ("lengths", "caps", "busy", "newest", "parents", "_tokens"):
             setattr(self, name, getattr(self, name)[places])
-        if self._prefixes is not None:
-            self._prefixes = self._prefixes[places]
-        self._forbidden = [self._forbidden[place] for place in places]
-        self._nodes = [self._nodes[place] for place in places]
+        for name in ("_prefixes", "_forbidden", "_nodes"):
+            setattr(self, name, [getattr(self, name)[place] for place in places])
 
-    def at_cap(self) -> Tensor:
+    def there(self, of_places: NDArray[np.generic]) -> Tensor:
+        """Return what the host knows where the hypotheses are, without waiting for a GPU."""
+        return torch.from_numpy(of_places).to(self._device, non_blocking=True)
+
+    def at_cap(self) -> NDArray[np.bool_]:
         """Return ``[N]``: only ``</s>`` may follow."""
         return self.lengths + 1 >= self.caps
 
-    def may_end(self) -> Tensor:
+    def may_end(self) -> NDArray[np.bool_]:
         """Return ``[N]``: ``</s>`` may follow. The cap wins over the least length; a prefix wins in ``restrict``."""
         return self.busy & (self.at_cap() | (self.lengths >= self._settings.min_length))
 
     def restrict(self, log_probs: Tensor) -> None:
         """Forbid, in ``log_probs [N * K, V]``, what must not follow; ``</s>`` is the chooser's affair."""
-        forced = self._forced(log_probs)
-        log_probs[:, [PAD, UNK, BOS]] = -torch.inf
+        by_place = log_probs.view(len(self.lengths), self.n_hypotheses, -1)
+        forced = self._forced(by_place)
+        log_probs[:, :EOS] = -torch.inf  # padding, unknown, <s>
         if self._settings.no_repeat_ngram:
             self._forbid_repeats(log_probs, self._settings.no_repeat_ngram)
         self._forbid_phrases(log_probs)
         if forced is not None:
-            rows, ids, values = forced
-            log_probs[rows] = -torch.inf
-            log_probs[rows, ids] = values
+            places, ids, values = forced
+            by_place.index_fill_(0, places, -torch.inf)
+            by_place[places, :, ids] = values
 
-    def grow(self, parents: Tensor, newest: Tensor, values: Tensor) -> None:
-        """Append a token ``[N, K]``, worth a log-probability ``[N, K]``, to a copy of each one's parent ``[N, K]``."""
+    def grow(self, parents: Tensor, newest: Tensor) -> None:
+        """Append a token ``[N, K]`` to a copy of each one's parent ``[N, K]``."""
         self.parents, self.newest = parents, newest
         self._walk(parents, newest)
-        if self.n_hypotheses > 1:
-            index = parents[..., None].expand_as(self._tokens)
-            self._tokens, self._values = self._tokens.gather(1, index), self._values.gather(1, index)
-        at = self.lengths.clamp(max=self._tokens.size(-1) - 1)[:, None, None].expand(-1, self.n_hypotheses, 1)
-        self._tokens.scatter_(2, at, newest[..., None])
-        self._values.scatter_(2, at, values[..., None])
+        if self._settings.no_repeat_ngram:
+            self._tokens = self._tokens.gather(1, parents[..., None].expand_as(self._tokens))
+            at = self.there(self.lengths)[:, None, None].expand(-1, self.n_hypotheses, 1)
+            self._tokens.scatter_(2, at, newest[..., None])
         self.lengths = self.lengths + self.busy
 
-    def of(self, place: int, hypothesis: int, length: int) -> tuple[list[int], list[float]]:
-        """Return tokens and log-probabilities of one hypothesis."""
-        tokens, values = self._tokens[place, hypothesis, :length], self._values[place, hypothesis, :length]
-        return tokens.tolist(), values.tolist()
+    def _forced(self, by_place: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Return the n places that are inside their prefix, the ids ``[n]`` that must follow, and what these are worth.
 
-    def _write_prefixes(self, places: list[int], sentences: Sequence[Source], longest: int) -> None:
-        if self._prefixes is None and not longest:
-            return
-        n_places, width = len(self.lengths), 0 if self._prefixes is None else self._prefixes.size(1)
-        prefixes = torch.full((n_places, max(width, longest)), _NONE, device=self.lengths.device)
-        if self._prefixes is not None:
-            prefixes[:, :width] = self._prefixes
-        prefixes[places] = _NONE
-        for place, sentence in zip(places, sentences, strict=True):
-            prefixes[place, : len(sentence.prefix)] = torch.tensor(sentence.prefix, dtype=torch.long)
-        self._prefixes = prefixes
-
-    def _forced(self, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Return rows that are inside their prefix, the ids that must follow, and their log-probabilities."""
-        if self._prefixes is None:
+        Args:
+            by_place: log-probabilities ``[N, K, V]``; of them ``[n, K]`` are returned.
+        """
+        inside = [
+            (place, prefix[length])
+            for place, (prefix, length) in enumerate(zip(self._prefixes, self.lengths.tolist(), strict=True))
+            if length < len(prefix)
+        ]
+        if not inside:
             return None
-        inside = self.lengths < self._prefixes.size(1)
-        at = torch.where(inside, self.lengths, 0)[:, None]
-        ids = torch.where(inside, self._prefixes.gather(1, at)[:, 0], _NONE).repeat_interleave(self.n_hypotheses)
-        rows = (ids != _NONE).nonzero()[:, 0]
-        return rows, ids[rows], log_probs[rows, ids[rows]]
+        places, ids = self.there(np.array(inside)).unbind(1)
+        return places, ids, by_place[places, :, ids]
 
     def _forbid_phrases(self, log_probs: Tensor) -> None:
         rows, ids = list[int](), list[int]()
-        for place in self._watched():
+        for place, forbidden in self._watched():
             for row, node in enumerate(self._nodes[place], start=place * self.n_hypotheses):
-                blocked = self._forbidden[place].blocked(node)  # type: ignore[union-attr]
+                blocked = forbidden.blocked(node)
                 rows += [row] * len(blocked)
                 ids += blocked
         if rows:
             log_probs[rows, ids] = -torch.inf
 
     def _walk(self, parents: Tensor, newest: Tensor) -> None:
-        """Let the automata of forbidden phrases take a step."""
+        """Let the automata of forbidden phrases take a step; they are on the host, which waits for each step here."""
         if watched := self._watched():
-            from_, tokens = parents[watched].tolist(), newest[watched].tolist()
-            for place, olds, ids in zip(watched, from_, tokens, strict=True):
-                before, step = self._nodes[place], self._forbidden[place].step  # type: ignore[union-attr]
-                self._nodes[place] = [step(before[old], token) for old, token in zip(olds, ids, strict=True)]
+            places = [place for place, _ in watched]
+            from_, tokens = parents[places].tolist(), newest[places].tolist()
+            for (place, forbidden), olds, ids in zip(watched, from_, tokens, strict=True):
+                before = self._nodes[place]
+                self._nodes[place] = [forbidden.step(before[old], token) for old, token in zip(olds, ids, strict=True)]
 
-    def _watched(self) -> list[int]:
-        """Return the places whose sentence forbids something."""
-        if not any(self._forbidden):
-            return []
-        return [place for place in self.busy.nonzero()[:, 0].tolist() if self._forbidden[place]]
+    def _watched(self) -> list[tuple[int, ForbiddenPhrases]]:
+        """Return the places whose sentence forbids something, with what that is."""
+        return [(place, forbidden) for place, forbidden in enumerate(self._forbidden) if forbidden]
 
     def _forbid_repeats(self, log_probs: Tensor, n: int) -> None:
         """Forbid every token that would end an n-gram which a hypothesis contains already."""
@@ -152,13 +151,12 @@ class Hypotheses:
         if longest < n:
             return
         tokens = self._tokens[..., :longest].flatten(0, 1)  # [R, T], NONE beyond a row's length
-        lengths = self.lengths.repeat_interleave(self.n_hypotheses)[:, None]  # [R, 1]
+        lengths = self.there(self.lengths).repeat_interleave(self.n_hypotheses)[:, None]  # [R, 1]
         seen = tokens.unfold(1, n, 1)  # [R, T - n + 1, n]
         last = (lengths - n + 1 + torch.arange(n - 1, device=tokens.device)).clamp(min=0)  # [R, n - 1]
         recurs = (seen[..., :-1] == tokens.gather(1, last)[:, None]).all(-1)
         recurs &= seen[..., -1] != _NONE  # so a row of fewer than n tokens has none
-        rows, places = recurs.nonzero(as_tuple=True)
-        log_probs[rows, seen[rows, places, -1]] = -torch.inf
+        log_probs.scatter_(1, torch.where(recurs, seen[..., -1], PAD), -torch.inf)  # padding is forbidden anyway
 
 
 def end_of(log_probs: Tensor, n_places: int) -> Tensor:

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.data.tokenizer import EOS
+from transformer_cli.decoding.history import History
 from transformer_cli.decoding.hypotheses import Hypotheses
 from transformer_cli.decoding.pool import Finished, length_norm
 from transformer_cli.decoding.settings import DecodeSettings
@@ -30,8 +32,9 @@ class Sampling:
     ) -> None:
         """Make room for samples of at most ``longest`` tokens, with ``</s>``."""
         k = settings.beam_size
-        self._settings, self._device = settings, device
+        self._settings = settings
         self.live = Hypotheses(n_places, longest, k, settings, device)
+        self._history = History(self.live, longest, settings.look_every)
         self._unfinished = torch.zeros(n_places, k, dtype=torch.bool, device=device)
         self._draws = torch.zeros(n_places, k, longest, dtype=torch.float64, device=device)
         self._found: list[list[Finished]] = [[] for _ in range(n_places)]
@@ -49,28 +52,27 @@ class Sampling:
     def keep(self, places: list[int]) -> None:
         """Go on with these places only, in this order."""
         self.live.keep(places)
+        self._history.keep(places)
         self._unfinished, self._draws = self._unfinished[places], self._draws[places]
         self._found = [self._found[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
-        """Draw a token for every sample; return the samples of each place whose last one has ended."""
-        live, n_places = self.live, len(self._unfinished)
+        """Draw a token for every sample; return the samples of each place whose last one is now known to have ended."""
+        live, shape = self.live, (*self._unfinished.shape, -1)
         own = log_probs.clone()
         live.restrict(log_probs)
-        at_cap, may_end = live.at_cap(), live.may_end()
-        repeat = live.n_hypotheses
+        at_cap, may_end = live.there(live.at_cap())[:, None], live.there(live.may_end())[:, None]
         wanted = log_probs[:, EOS] < log_probs[:, EOS + 1 :].amax(-1)  # another token is more probable than </s>
-        log_probs[(~may_end).repeat_interleave(repeat), EOS] = -torch.inf
-        tokens = self._drawn(log_probs).view(n_places, -1).masked_fill(at_cap[:, None], EOS)
-        values = own.view(n_places, repeat, -1).gather(2, tokens[..., None])[..., 0]
-        ended = self._unfinished & live.busy[:, None] & (tokens == EOS)
-        self._collect(ended, values, (wanted.view(n_places, -1) & at_cap[:, None]))
+        log_probs.view(shape)[..., EOS].masked_fill_(~may_end, -torch.inf)
+        tokens = self._drawn(log_probs).view(shape[:2]).masked_fill(at_cap, EOS)
+        values = own.view(shape).gather(2, tokens[..., None])[..., 0]
+        ended = self._unfinished & (tokens == EOS)
         # Where no token is possible (NaN, or all are forbidden) a sample ends with nothing, as in beam search.
-        possible = log_probs.view(n_places, repeat, -1).gather(2, tokens[..., None])[..., 0] > -torch.inf
+        possible = log_probs.view(shape).gather(2, tokens[..., None])[..., 0] > -torch.inf
         self._unfinished &= ~ended & possible
-        live.grow(live.parents, tokens, values)
-        over = (live.busy & ~self._unfinished.any(-1)).nonzero()[:, 0].tolist()
-        live.busy[over] = False
+        capped = wanted.view(shape[:2]) & at_cap
+        self._history.grow(live.parents, tokens, values, ended, values, capped, self._unfinished.any(-1))
+        over = self._history.look(self._read)
         return {place: sorted(self._found[place], key=lambda sample: (-sample.score, sample.draw)) for place in over}
 
     def _drawn(self, log_probs: Tensor) -> Tensor:
@@ -86,15 +88,32 @@ class Sampling:
             before = probabilities.cumsum(-1) - probabilities
             probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)  # the first one always stays
         cumulative = probabilities.cumsum(-1)
-        at = self.live.lengths.clamp(max=self._draws.size(-1) - 1)[:, None, None].expand(-1, self._draws.size(1), 1)
+        at = self.live.there(self.live.lengths)[:, None, None].expand(-1, self._draws.size(1), 1)
         draws = self._draws.gather(2, at).flatten()[:, None] * cumulative[:, -1:]
         chosen = (cumulative <= draws).sum(-1, keepdim=True).clamp(max=cumulative.size(-1) - 1)
         return (chosen if ids is None else ids.gather(1, chosen))[:, 0]
 
-    def _collect(self, ended: Tensor, values: Tensor, capped: Tensor) -> None:
-        for place, sample in ended.nonzero().tolist():
-            length = int(self.live.lengths[place])
-            tokens, worth = self.live.of(place, sample, length)
-            worth.append(float(values[place, sample]))
-            score = sum(worth) / length_norm(length + 1, self._settings)
-            self._found[place].append(Finished(score, tokens, bool(capped[place, sample]), worth, sample))
+    def _read(
+        self,
+        lengths: NDArray[np.int64],
+        ended: NDArray[np.bool_],
+        last_values: NDArray[np.float32],
+        capped: NDArray[np.bool_],
+        unfinished: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Collect the samples that ended in a step; return ``[N]``: none goes on.
+
+        Args:
+            lengths: ``[N]`` before the step.
+            ended: ``[N, K]`` which samples did.
+            last_values: ``[N, K]`` log-probabilities of their ``</s>``.
+            capped: ``[N, K]`` which had to.
+            unfinished: ``[N]`` where some go on.
+        """
+        for place, sample in np.argwhere(ended).tolist():
+            length = int(lengths[place])
+            tokens, values = self._history.of(place, sample, length)
+            values.append(float(last_values[place, sample]))
+            score = sum(values) / length_norm(length + 1, self._settings)
+            self._found[place].append(Finished(score, tokens, bool(capped[place, sample]), values, sample))
+        return ~unfinished

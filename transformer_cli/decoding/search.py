@@ -2,10 +2,11 @@
 
 Legend: N places (a sentence each), K hypotheses of a place, V vocabulary.
 
-The loop knows neither how a model computes (``model_steps.py``) nor how hypotheses are chosen (``beam.py``,
-``sampling.py``). Waiting sentences take the places of finished ones, so that the steps stay full; that costs about a
-step, so it happens when an eighth of the places is free. When none wait, places are given up; the copy of the caches
-costs half a step, so it happens when half of the places are free.
+The loop knows neither how a model computes (``model_steps.py``), nor how hypotheses are chosen (``beam.py``,
+``sampling.py``), nor when it is noticed that a sentence has ended (``history.py``). Waiting sentences take the places
+of finished ones, so that the steps stay full; that costs about a step, so it happens when an eighth of the places is
+free. When none wait, places are given up; the copy of the caches costs half a step, so it happens when half of the
+places are free.
 """
 
 from collections import deque
@@ -58,7 +59,10 @@ class Chooser(Protocol):
         """Go on with these places only, in this order."""
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
-        """Grow all hypotheses by one token; return what was found for each place whose sentence is finished."""
+        """Grow all hypotheses by one token; return what was found for each place that is now known to be finished.
+
+        That may be some steps after its sentence has ended: see ``history.py``.
+        """
 
 
 def search(
@@ -87,23 +91,24 @@ def search(
     at: list[int | None] = [None] * n_places  # which sentence is in a place
     while True:
         free = [place for place, number in enumerate(at) if number is None]
-        all_free = len(free) == len(at)
-        if waiting and (all_free or refill) and len(free) >= _REFILL * len(at):
+        if waiting and (len(free) == len(at) or refill) and len(free) >= _REFILL * len(at):
             numbers = [waiting.popleft() for _ in free[: len(waiting)]]
-            places = free[: len(numbers)]
+            places, free = free[: len(numbers)], free[len(numbers) :]
             model.admit(places, [sentences[number] for number in numbers])
             chooser.admit(places, [sentences[number] for number in numbers])
             for place, number in zip(places, numbers, strict=True):
                 at[place] = number
-        elif all_free:
+        if len(free) == len(at):
             return found
-        elif not waiting and len(free) >= _GIVE_UP * len(at):
+        if not waiting and len(free) >= _GIVE_UP * len(at):
             kept = _kept(at, usable_places)
             if len(kept) < len(at):
                 model.keep(kept)
                 chooser.keep(kept)
                 at = [at[place] for place in kept]
-        over = chooser.advance(model.step(chooser.live.newest, chooser.live.parents))
+        over: dict[int, list[Finished]] = {}
+        while not over:  # what has been noted of steps is about these places
+            over = chooser.advance(model.step(chooser.live.newest, chooser.live.parents))
         for place, result in over.items():
             found[at[place]], at[place] = result, None  # type: ignore[index]
         model.release(list(over))

@@ -15,7 +15,7 @@ _EXTRA_LENGTH = 10  # short sentences may more than double: the ratio alone woul
 
 @dataclass(frozen=True)
 class DecodeSettings:
-    """Settings of a translation job; ``batch_*`` and ``refill`` change the speed, never the result.
+    """Settings of a translation job; ``batch_*``, ``refill`` and ``look_every`` change speed alone.
 
     Attributes:
         beam_size: hypotheses kept per step; 1 is greedy search.
@@ -36,6 +36,7 @@ class DecodeSettings:
         batch_size: most sentences that are translated side by side.
         batch_tokens: most source tokens of them, padding counted (one sentence may be longer).
         refill: let waiting sentences take the places of finished ones.
+        look_every: steps after which the search asks the device what has ended; None: what suits it (``history.py``).
         shortlist: choose among the pieces that a line's source pieces go with in training, and compute no others.
         alignment: tell which source words each translated word comes from; costs a pass over what was found.
         log_probs: tell the log-probability of each token; our engine does so anyway, CTranslate2 by one more pass.
@@ -58,6 +59,7 @@ class DecodeSettings:
     batch_size: int = 128
     batch_tokens: int = 4096
     refill: bool = True
+    look_every: int | None = None
     shortlist: bool = False
     alignment: bool = False
     log_probs: bool = False
@@ -70,8 +72,9 @@ class DecodeSettings:
         """
         for name in ("beam_size", "n_best"):
             self._check(name, 1 <= getattr(self, name) <= WIDEST, f"a whole number from 1 to {WIDEST}")
-        for name in ("batch_size", "batch_tokens"):
-            self._check(name, 1 <= getattr(self, name) <= LARGEST, f"a whole number from 1 to {LARGEST}")
+        for name in ("batch_size", "batch_tokens", "look_every"):
+            value = getattr(self, name)
+            self._check(name, value is None or 1 <= value <= LARGEST, f"a whole number from 1 to {LARGEST}")
         for name in ("min_length", "no_repeat_ngram", "top_k", "seed"):
             self._check(name, 0 <= getattr(self, name) <= LARGEST, f"a whole number from 0 to {LARGEST}")
         self._check("temperature", 0.01 <= self.temperature <= 100, "a number from 0.01 to 100")

@@ -236,7 +236,7 @@ class DecoderCache:
             return bias
         queries, keys = torch.from_numpy(positions)[:, None], torch.arange(used) // self.n_hypotheses
         seen = self.pattern.visible(queries, keys, causal=True, n_heads=self._n_heads)  # [N, 1 or H, 1, C]
-        return bias.where(seen.to(bias.device), self._hidden)
+        return bias.where(seen.to(bias.device, non_blocking=True), self._hidden)
 
     @property
     def _narrowest(self) -> int:

@@ -17,7 +17,7 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.export.folder import MODEL, ExportFolder
 
-_SPEED = ("batch_size", "batch_tokens", "refill")  # change no translation
+_SPEED = ("batch_size", "batch_tokens", "refill", "look_every")  # change no translation
 
 
 def job_of(

@@ -80,4 +80,4 @@ class NoPositions(nn.Module):
 
 def _rows(table: Tensor, end: int, at: np.ndarray | None) -> Tensor:
     """Return the first rows ``[T, D]``, or one for each sentence ``[B, 1, D]``; ``at`` is on the host."""
-    return table[:end] if at is None else table[torch.from_numpy(at).to(table.device)][:, None]
+    return table[:end] if at is None else table[torch.from_numpy(at).to(table.device, non_blocking=True)][:, None]

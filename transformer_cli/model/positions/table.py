@@ -27,5 +27,5 @@ class Table:
         rows = self._rows  # read once: another thread may put a shorter one in its place
         if len(rows) < n or rows.dtype != dtype or rows.device != device:
             size = 2 ** math.ceil(math.log2(max(n, _FEWEST)))
-            self._rows = rows = self._compute(size).to(device, dtype)
+            self._rows = rows = self._compute(size).to(device, dtype, non_blocking=True)
         return rows
