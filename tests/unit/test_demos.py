@@ -22,9 +22,10 @@ def columns(table: Table) -> dict[str, list[object]]:
 
 
 def drawn(report: DemoReport) -> int:
-    """Draw a report; return how many panels it has."""
+    """Draw a report; return how many panels it has. One with several lines says which is which."""
     figure = Figure(figsize=report.size, layout="constrained")
     report.draw(figure)
+    assert [axes.get_title() for axes in figure.axes if len(axes.lines) > 1 and axes.get_legend() is None] == []
     return len(figure.axes)
 
 

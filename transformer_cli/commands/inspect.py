@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from transformer_cli.commands.attention_picture import Row, are_labelled, check_picture, rows_of, write_picture
+from transformer_cli.commands.attention_picture import Row, check_picture, label_step, rows_of, write_picture
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.files.output_file import explained, refuse_file_of_run
 from transformer_cli.commands.shared.notes import Note, note_on_stderr
@@ -146,8 +146,8 @@ def _layer_number(maps: SentenceMaps, request: InspectRequest) -> int:
 def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> None:
     if request.picture is not None:
         rows = _pictured(maps, request)
-        if not are_labelled(maps, rows):
-            note("the picture has no room for all labels; with --layer or --head it draws fewer maps, and larger")
+        if (step := label_step(maps, rows)) > 1:
+            note(f"the picture labels one of {step} tokens; with --layer or --head it draws fewer maps, and larger")
         with explained(request.picture):
             missing = write_picture(maps, rows, request.picture)
         if missing:
