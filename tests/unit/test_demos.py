@@ -169,6 +169,8 @@ def test_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     exponents = {tuple(row[:2]): row[2:] for row in report.tables[1].rows}
     assert exponents["forward+backward", "naive"] == pytest.approx((2, 2))
     assert exponents["forward+backward", "flash"] == pytest.approx((2, 1))
+    assert {row[2] for row in report.tables[0].rows} == {"naive", "flash", "window"}
+    assert report.shown[-1].startswith("window: 256 keys on each side of a query (Longformer)")
     assert drawn(report) == 2
 
 

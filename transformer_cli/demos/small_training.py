@@ -48,11 +48,12 @@ def symbols(
     return TokenizedPairs(src, tgt)
 
 
-def small_model(seed: int, **settings: object) -> Transformer:
+def small_model(seed: int, *, max_length: int = 1024, **settings: object) -> Transformer:
     """Return a fresh model: 1 + 1 layers of width 32, unless the ``model`` section's settings say otherwise."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Transformer(ModelConfig.model_validate(_SMALL | settings), VOCAB_SIZE, VOCAB_SIZE, pad_id=PAD)
+        config = ModelConfig.model_validate(_SMALL | settings)
+        return Transformer(config, VOCAB_SIZE, VOCAB_SIZE, pad_id=PAD, max_length=max_length)
 
 
 def batch_of(pairs: TokenizedPairs) -> Batch:
