@@ -116,9 +116,9 @@ def build(model: dict[str, Any], case: StepCase) -> Transformer:
         return float(values["dropout"] if own is None else own)
 
     config = cast(Any, SimpleNamespace(**values, dropout_at=dropout_at))
-    model = Transformer(config, case.vocab_size, case.vocab_size, max_length=case.seq_len).to(case.device)
-    choose_recomputation(model, case.checkpointing)
-    return model
+    made = Transformer(config, case.vocab_size, case.vocab_size, max_length=case.seq_len).to(case.device)
+    choose_recomputation(made, case.checkpointing)
+    return made
 
 
 def train_step(model: Transformer, optimizer: torch.optim.Optimizer, tokens: Tensor, *, bfloat16: bool) -> float:
