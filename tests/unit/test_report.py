@@ -167,6 +167,7 @@ def score(value: float, metric: str, decoding: str, model: str = "model.safetens
         ([score(39, "BLEU", "beam 50")], "39.00"),
         ([score(12, "BLEU", "beam 5", "checkpoints/step-9"), score(40, "BLEU", "beam 5")], "40.00"),
         ([score(41, "BLEU", "beam 5"), score(40, "BLEU", "beam 5")], "41.00"),
+        ([score(13, "BLEU", "beam 5"), score(96, "BLEU", "beam 5") | {"text": "split test"}], "96.00"),
     ],
 )
 def test_the_first_score_to_see_is_that_of_the_recipes_own_search(scores: list[dict[str, object]], shown: str) -> None:
@@ -174,7 +175,7 @@ def test_the_first_score_to_see_is_that_of_the_recipes_own_search(scores: list[d
     (value, note), *_ = [(value, note) for name, value, note in _tiles(contents) if name in ("BLEU", "chrF")]
     assert value == shown
     of = next(record for record in scores if f"{record['score']:.2f}" == shown)
-    assert note.startswith("tfm eval of test.en; ")
+    assert note.startswith(f"tfm eval of {str(of['text']).removeprefix('/far/away/')}; ")
     assert note.endswith(f"{of['decoding']}; model.safetensors")
     assert ("not as the recipe searches" in note) == (shown == "39.00")
 
