@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.config import AttentionPlaces, Config
+from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
 from transformer_cli.recipe import all_keys, load_recipe, to_yaml
 from transformer_cli.schema import schema_path, schema_text
@@ -162,40 +162,3 @@ def test_more_targets_count_but_not_their_files(recipe) -> None:
     more = "data: {corpus: phrasebook, more_targets: [{lang: %s, train: {tsv: %s.tsv}}]}\ntrain: {max_steps: 10}\n"
     czech, moved, french = (recipe(more % of).fingerprint() for of in (("cs", "a"), ("cs", "b"), ("fr", "a")))
     assert czech == moved != french
-
-
-OF_THE_FIRST_VERSION = (
-    "pattern: {pattern}, window: 128, dilation: 2, global_tokens: 0, random_blocks: 1, block: 64, seed: 1"
-)
-SPARSE = "attention: {encoder: sparse, decoder: sparse, cross: sdpa}"
-
-
-@pytest.mark.parametrize(
-    ("attention", "pattern", "window"),
-    [("attention: sdpa", "window", 32), (SPARSE, "blocks", 32), (SPARSE, "window", 128), (SPARSE, "bigbird", 128)],
-)
-def test_a_run_of_the_first_version_is_what_it_was(recipe, attention: str, pattern: str, window: int) -> None:
-    """It has written every key down, and of those that it reads none may change; the others are in nobody's way."""
-    written = OF_THE_FIRST_VERSION.replace("{pattern}", pattern)
-    found = recipe(f"{MINIMAL}model: {{{attention}, sparse: {{{written}}}}}\n")
-    assert (found.model.sparse.pattern, found.model.sparse.window) == (pattern, window)
-    assert recipe(to_yaml(found)) == found
-
-
-@pytest.mark.parametrize(
-    ("model", "then"),
-    [
-        ({}, "44136fa355b3"),
-        ({"attention": {"encoder": "sparse", "decoder": "sparse"}, "sparse": {"window": 128}}, "5b4a37d8655f"),
-        (
-            {"attention": {"encoder": "sparse"}, "sparse": {"pattern": "bigbird", "window": 128, "block": 8}},
-            "6d2d08f10f65",
-        ),
-        ({"attention": {"encoder": "sparse", "decoder": "sparse"}}, "38b9c64dc4e2"),
-        ({"attention": AttentionPlaces(encoder="sparse", decoder="sparse")}, "38b9c64dc4e2"),
-    ],
-)
-def test_hashes_are_those_that_runs_of_the_first_version_hold(model: dict, then: str) -> None:
-    """The last two are a window of 32, which had to be given then."""
-    config = Config.model_validate({"data": {"corpus": "phrasebook"}, "train": {"max_steps": 1}, "model": model})
-    assert config.model_fingerprint().startswith(then)

@@ -60,15 +60,14 @@ class Config(Section):
     def fingerprint(self) -> str:
         """Return a SHA-256 that is equal wherever the same experiment is done, in hexadecimal.
 
-        It is taken of the values that differ from their first defaults, so that a key that is new in a later version
-        does not change it, nor a new default, and not of the places where files and runs lie.
+        It is taken of the values that differ from their defaults, so that a key that is new in a later version does
+        not change it, and not of the places where files and runs lie.
         """
-        values = self.model_dump(mode="json", exclude=_PLACES, exclude_defaults=True)
-        return _sha256(values | ({"model": model} if (model := self.model.hashed()) else {}))
+        return _sha256(self.model_dump(mode="json", exclude=_PLACES, exclude_defaults=True))
 
     def model_fingerprint(self) -> str:
         """Return the same of the section ``model`` alone."""
-        return _sha256(self.model.hashed())
+        return _sha256(self.model.model_dump(mode="json", exclude_defaults=True))
 
     @model_validator(mode="before")
     @classmethod

@@ -1,6 +1,6 @@
 """``model.attention`` and ``model.sparse``: how attention is computed, and which keys a sparse one looks at."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -9,8 +9,6 @@ from transformer_cli.config.section import Section
 Implementation = Literal["naive", "sdpa", "flash", "linformer", "sparse"]
 Tokens = Annotated[int, Field(ge=1, le=65_536)]
 
-#: The default window of the first version. Runs and recipes that list every key have written it down.
-FIRST_WINDOW = 128
 #: What each pattern reads, besides its name.
 _KEYS_OF_A_PATTERN = {
     "window": {"window", "global_tokens"},
@@ -51,19 +49,3 @@ class SparseConfig(Section):
         if vain := sorted(changed - _KEYS_OF_A_PATTERN[self.pattern]):
             raise ValueError(f"{' and '.join(vain)} would do nothing: pattern {self.pattern} does not read it")
         return self
-
-
-def without_first_window(model: Any) -> Any:
-    """Take the first version's default window out of a ``model`` section that does not read it.
-
-    There it was not chosen by anybody, and would be refused as set in vain.
-    """
-    sparse = model.get("sparse") if isinstance(model, dict) else None
-    if not isinstance(sparse, dict) or str(sparse.get("window")) != str(FIRST_WINDOW):
-        return model
-    attention = model.get("attention")
-    places = attention.model_dump() if isinstance(attention, AttentionPlaces) else attention
-    chosen = places.values() if isinstance(places, dict) else [places]
-    if "sparse" in chosen and sparse.get("pattern") != "blocks":
-        return model
-    return model | {"sparse": {key: value for key, value in sparse.items() if key != "window"}}

@@ -1,10 +1,10 @@
 """``model``: the Transformer."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from transformer_cli.config.attention import FIRST_WINDOW, AttentionPlaces, SparseConfig, without_first_window
+from transformer_cli.config.attention import AttentionPlaces, SparseConfig
 from transformer_cli.config.combinations import refuse_meaningless
 from transformer_cli.config.section import Probability, Section
 
@@ -72,11 +72,6 @@ class ModelConfig(Section):
         "all", description="share no embeddings, the decoder's with the output layer, or all three"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _written_by_the_first_version(cls, values: Any) -> Any:
-        return without_first_window(values)
-
     @model_validator(mode="after")
     def _widths_fit(self) -> "ModelConfig":
         if self.d_model % self.n_heads and (self.d_k is None or self.d_v is None):
@@ -96,15 +91,6 @@ class ModelConfig(Section):
     def ends_at_max_length(self) -> bool:
         """Whether some of its parameters belong to a position, so that it knows none beyond ``data.max_length``."""
         return self.positions == "learned" or self.attention.encoder == "linformer"
-
-    def hashed(self) -> dict[str, Any]:
-        """Return what differs from the defaults of the first version: runs keep hashes of it."""
-        values = self.model_dump(mode="json", exclude_defaults=True)
-        if "sparse" in (self.attention.encoder, self.attention.decoder) and self.sparse.pattern != "blocks":
-            sparse = values.pop("sparse", {}) | {"window": self.sparse.window}
-            told = {key: value for key, value in sparse.items() if (key, value) != ("window", FIRST_WINDOW)}
-            values |= {"sparse": told} if told else {}
-        return values
 
     def dropout_at(self, place: Literal["embedding", "residual", "feed_forward"]) -> float:
         """Return the dropout probability of a place: its own, or that of all places."""
