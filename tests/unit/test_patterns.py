@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer_cli.config import DataConfig, ModelConfig, SparseConfig
+from transformer_cli.config import SparseConfig
 from transformer_cli.model.kernels import Pattern, bigbird, blocks, dilated, pattern_of, pattern_remark, window
 
 EVERY = {
@@ -143,13 +143,3 @@ def test_a_block_that_leaves_heads_without_keys_is_remarked_on(length: int) -> N
 
 def test_a_dilated_band_leaves_gaps_however_wide() -> None:
     assert pattern_remark(dilated(100, 2), 9) is None
-
-
-@pytest.mark.parametrize("pattern", ["window", "dilated", "bigbird", "blocks"])
-def test_a_pattern_hides_something_in_the_longest_text_unless_it_is_told_not_to(pattern: str) -> None:
-    """The defaults of ``model.sparse`` and of ``data.max_length`` belong together."""
-    longest, places = DataConfig.model_fields["max_length"].default, {"encoder": "sparse", "decoder": "sparse"}
-    chosen = pattern_of(ModelConfig(attention=places, sparse={"pattern": pattern}).sparse)
-    assert pattern_remark(chosen, longest) is None
-    seen = chosen.dense_mask(longest, n_heads=ModelConfig().n_heads).double().mean()
-    assert seen < 0.6

@@ -30,8 +30,7 @@ class SparseConfig(Section):
     """Which keys a query sees in ``sparse`` attention; each pattern reads some of the keys."""
 
     pattern: Literal["window", "dilated", "bigbird", "blocks"] = Field("window", description="which keys are seen")
-    # A quarter of data.max_length: a window as wide as the longest text hides nothing.
-    window: Tokens = Field(32, description="keys on each side of a query, itself not counted")
+    window: Tokens = Field(128, description="keys on each side of a query, itself not counted")
     dilation: Tokens = Field(2, description="distance between two of these keys; pattern dilated")
     global_tokens: Annotated[int, Field(ge=0, le=65_536)] = Field(
         0, description="first tokens that see everything and are seen by all"
