@@ -108,3 +108,14 @@ def test_the_default_is_the_phrasebook_with_a_tiny_model() -> None:
     shape, train = config.model, config.train
     assert (config.data.corpus, config.tokenizer.vocab_size, train.batch_tokens) == ("phrasebook", 4000, 2048)
     assert (shape.encoder_layers, shape.decoder_layers, shape.d_model, shape.n_heads, shape.d_ff) == (4, 4, 128, 4, 256)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["--plot", "x.svg"], ["--flash"], ["--repeats", "3"], ["--heads", "2"], ["--dtype", "float32"], ["--window", "9"]],
+    ids=lambda words: words[0],
+)
+def test_step_memory_refuses_what_belongs_to_other_measurements(tfm: Tfm, other: list[str]) -> None:
+    done = tfm("bench", "--step-memory", *other)
+    assert (done.code, done.out) == (2, b"")
+    assert f"{other[0]} means nothing with --step-memory" in done.err

@@ -35,6 +35,9 @@ def test_heads_of_a_run(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     heads, types = (table["rows"] for table in found["tables"])
     assert sum(row["heads"] for row in types) == len(heads)
     assert {row["type"] for row in heads} == {row["type"] for row in types}
+    drawn = found["settings"]
+    assert drawn["translation"] == tfm("translate", "--run", run, drawn["drawn"]).lines[0]
+    assert found["shown"][-1].startswith(f"drawn: {drawn['drawn']!r}, translated {drawn['translation']!r}")
     assert picture.read_text(encoding="utf-8").lstrip().startswith("<?xml")
 
 

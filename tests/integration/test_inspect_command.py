@@ -11,7 +11,7 @@ from toy_language import TINY
 
 from transformer_cli import load
 from transformer_cli.cli import main
-from transformer_cli.inspection.inspector import Inspector
+from transformer_cli.inspection.inspector import Inspector, SentenceMaps
 
 TEXT = "one cats sleep."
 
@@ -75,13 +75,27 @@ def test_a_picture_of_one_layer_or_head_and_of_more_tokens_than_have_room(tfm: T
     sides: dict[str, tuple[int, ...]] = {}
     for name, words in {"all": [], "layer": ["--layer", "1"], "head": ["--head", "2", "--place", "encoder"]}.items():
         done = tfm("inspect", "--run", run, TEXT, "-o", tmp_path / f"{name}.png", *words)
-        assert (done.code, "no room" in done.err) == (0, False)
+        assert (done.code, "the picture labels" in done.err) == (0, False)
         sides[name] = imread(tmp_path / f"{name}.png").shape
     assert sides["all"][0] > sides["layer"][0] > 0
     assert sides["layer"][1] > sides["head"][1]
     long = ["a " * 110, "--target", "b " * 110]
-    assert "no room for all labels" in tfm("inspect", "--run", run, *long, "-o", tmp_path / "long.svg").err
-    assert "no room" not in tfm("inspect", "--run", run, *long, "--head", 1, "-o", tmp_path / "one.svg").err
+    assert "the picture labels one of 2 tokens" in tfm("inspect", "--run", run, *long, "-o", tmp_path / "long.svg").err
+    assert "labels" not in tfm("inspect", "--run", run, *long, "--head", 1, "-o", tmp_path / "one.svg").err
+
+
+@pytest.mark.parametrize("tokens", [1, 5, 40, 81, 82, 100, 256])
+@pytest.mark.parametrize("layers", [1, 3, 12])
+def test_labels_do_not_run_into_each_other(tokens: int, layers: int) -> None:
+    """A label of 6 points is a twelfth of an inch high."""
+    from transformer_cli.commands import attention_picture as picture
+
+    weights = np.full((4, tokens, tokens), 1 / tokens, np.float32)
+    maps = SentenceMaps("", "", *[["a"] * tokens] * 3, {"cross": [weights] * layers})
+    rows = picture.rows_of(maps)
+    step, inches = picture.label_step(maps, rows), picture._inches(tokens, max(4, layers))
+    assert step * inches / tokens >= 1 / 12
+    assert step == 1 or (step - 1) * inches / tokens < 0.11  # no more are left out than need be
 
 
 def test_letters_that_no_font_has_are_drawn_as_numbers(

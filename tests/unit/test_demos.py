@@ -6,9 +6,11 @@ from itertools import product
 import pytest
 import torch
 from matplotlib.figure import Figure
+from training_rig import small_config
 
 from transformer_cli.benchmark.attention import PASSES, Shape
 from transformer_cli.benchmark.report import Row
+from transformer_cli.data.pairs import ParallelText
 from transformer_cli.demos import cost, heads, masks, norm, order, scaling, warmup
 from transformer_cli.demos.report import DemoReport, Table, Wish
 from transformer_cli.demos.small_training import Training, batch_of, exact_matches, small_model, symbols, train
@@ -20,9 +22,10 @@ def columns(table: Table) -> dict[str, list[object]]:
 
 
 def drawn(report: DemoReport) -> int:
-    """Draw a report; return how many panels it has."""
+    """Draw a report; return how many panels it has. One with several lines says which is which."""
     figure = Figure(figsize=report.size, layout="constrained")
     report.draw(figure)
+    assert [axes.get_title() for axes in figure.axes if len(axes.lines) > 1 and axes.get_legend() is None] == []
     return len(figure.axes)
 
 
@@ -119,6 +122,40 @@ def test_the_clearest_head_of_a_type_is_not_one_that_looks_at_separators() -> No
     assert heads._typical("separator", [head(1, "separator", 0.1, 0.6), head(2, "separator", 0.2, 0.9)]).head == 2
 
 
+class _Translated:
+    """A run that translates as it is told to."""
+
+    config = small_config()
+
+    def __init__(self, **translations: str) -> None:
+        self._translations = translations
+
+    def translations(self, sources: list[str]) -> list[str]:
+        return [self._translations.get(source[0], "??") for source in sources]
+
+
+@pytest.mark.parametrize(
+    ("translations", "drawn", "told"),
+    [
+        ({"b": "B right", "c": "C right"}, "b", "translated 'B right', as the reference has it"),
+        ({"c": "C nearly"}, "c", "translated 'C nearly', but the reference is 'C right'"),
+    ],
+    ids=["right", "as right as any"],
+)
+@pytest.mark.parametrize("width", [30, 3], ids=["readable", "all too short"])
+def test_a_sentence_is_drawn_that_is_translated_well(
+    monkeypatch: pytest.MonkeyPatch, translations: dict[str, str], drawn: str, told: str, width: int
+) -> None:
+    sources = [letter * width for letter in "abc"]
+    if width > 20:  # one that is too long to be drawn, however right
+        sources, translations = ["x" * 99, *sources], translations | {"x": "X right"}
+    dev = ParallelText(sources, [f"{source[0].upper()} right" for source in sources])
+    monkeypatch.setattr(heads, "load_split", lambda *_: dev)
+    line = heads._drawn_line(_Translated(**translations), Wish())
+    assert line.source == drawn * width
+    assert told in heads._caption(line)
+
+
 def test_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """What benchmark/ measures is tested there: here a machine on which naive takes n² of both, and flash n memory."""
 
@@ -132,6 +169,8 @@ def test_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     exponents = {tuple(row[:2]): row[2:] for row in report.tables[1].rows}
     assert exponents["forward+backward", "naive"] == pytest.approx((2, 2))
     assert exponents["forward+backward", "flash"] == pytest.approx((2, 1))
+    assert {row[2] for row in report.tables[0].rows} == {"naive", "flash", "window"}
+    assert report.shown[-1].startswith("window: 256 keys on each side of a query (Longformer)")
     assert drawn(report) == 2
 
 

@@ -25,7 +25,7 @@ def test_files_without_a_pair_are_refused(tmp_path: Path, src: str, tgt: str) ->
 def test_blank_pairs_do_not_count_and_the_next_command_is_quoted(tmp_path: Path) -> None:
     output = tmp_path / "my recipe.yaml"
     told = write_recipe(*files(tmp_path, "a\n\nc\n", "x\ny\nz\n"), None, None, output, False)
-    assert told.startswith(f"wrote {output} for 2 pairs; so few pairs teach little but themselves")
+    assert told.startswith(f"wrote {output}: a recipe for 2 pairs; so few pairs teach little but themselves")
     assert f"; next: tfm train --config {shlex.quote(str(output))} --dry-run" in told
     assert output.exists()
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_rig import EVIL, SECTIONS, Seen, hostile
 
-from transformer_cli.evaluation import Line
+from transformer_cli.evaluation import Bucket, Line
 from transformer_cli.inspection.inspector import SentenceMaps
 from transformer_cli.report.curves import LEFT, RIGHT, exact, short, thinned, ticks, training_charts
 from transformer_cli.report.maps import packed, size
@@ -155,8 +155,8 @@ def test_a_page_is_whole_and_says_what_it_is() -> None:
     assert "width=device-width, initial-scale=1" in seen.named("content")
 
 
-def score(value: float, metric: str, decoding: str) -> dict[str, object]:
-    return {"metric": metric, "score": value, "text": "split test", "decoding": decoding}
+def score(value: float, metric: str, decoding: str, model: str = "model.safetensors") -> dict[str, object]:
+    return {"metric": metric, "score": value, "text": "/far/away/test.en", "decoding": decoding, "model": model}
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,25 @@ def score(value: float, metric: str, decoding: str) -> dict[str, object]:
         ([score(99, "BLEU", "beam 50"), score(61, "chrF", "beam 5"), score(40, "BLEU", "beam 5")], "40.00"),
         ([score(61, "chrF", "beam 5"), score(40, "BLEU", "beam 1")], "61.00"),
         ([score(39, "BLEU", "beam 50")], "39.00"),
+        ([score(12, "BLEU", "beam 5", "checkpoints/step-9"), score(40, "BLEU", "beam 5")], "40.00"),
+        ([score(41, "BLEU", "beam 5"), score(40, "BLEU", "beam 5")], "41.00"),
+        ([score(13, "BLEU", "beam 5"), score(96, "BLEU", "beam 5") | {"text": "split test"}], "96.00"),
     ],
 )
 def test_the_first_score_to_see_is_that_of_the_recipes_own_search(scores: list[dict[str, object]], shown: str) -> None:
-    contents = replace(hostile(), scores=scores, decoding="beam 5")
+    contents = replace(hostile(), scores=scores, decoding="beam 5", model="model.safetensors")
     (value, note), *_ = [(value, note) for name, value, note in _tiles(contents) if name in ("BLEU", "chrF")]
     assert value == shown
-    assert ("not searched as the recipe says" in note) == (shown == "39.00")
+    of = next(record for record in scores if f"{record['score']:.2f}" == shown)
+    assert note.startswith(f"tfm eval of {str(of['text']).removeprefix('/far/away/')}; ")
+    assert note.endswith(f"{of['decoding']}; model.safetensors")
+    assert ("not as the recipe searches" in note) == (shown == "39.00")
+
+
+@pytest.mark.parametrize(("count", "best", "worst"), [(1, 1, 0), (5, 3, 2), (500, 10, 10)])
+def test_the_page_says_how_many_sentences_it_shows(count: int, best: int, worst: int) -> None:
+    lines = [line(number, 100 - number / 9) for number in range(count)]
+    shown = Translations(count, "beam 5", [Bucket("0-5", count, 12.5, "sig")], lines)
+    section = " ".join(Seen(page(replace(hostile(), translations=shown))).sections["sentences"].split())
+    assert f"The {best} best and the {worst} worst of the same {count} sentence" in section
+    assert section.count("chrF line") == best + worst

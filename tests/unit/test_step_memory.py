@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -99,6 +100,37 @@ def test_what_flash_cannot_have_is_a_reason_not_a_crash(change: str, monkeypatch
     assert naive.peak_bytes == 200
     assert flash.peak_bytes is None
     assert "choose" in str(flash.unsupported)
+
+
+def test_of_a_recipe_it_is_said_what_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[StepCase] = []
+
+    def measured(case: StepCase, model: dict[str, object]) -> StepPeak:
+        cases.append(case)
+        return StepPeak(case.kernel, case.seq_len, 200, 100)
+
+    monkeypatch.setattr(command, "measure_step", measured)
+    recipe = tmp_path / "my.yaml"
+    recipe.write_text(
+        "data: {corpus: phrasebook}\n"
+        "model: {attention: {encoder: linformer}}\n"
+        "train: {max_steps: 9, amp: bf16, optimizer: muon, accumulate: 4, checkpointing: layer, lr: 0.5}\n",
+        encoding="utf-8",
+    )
+    report = command.run_step_memory(command.StepMemoryRequest([8], config=str(recipe), device="cpu"), lambda _: None)
+    assert {case.checkpointing for case in cases} == {"layer"}
+    aside = {"train.accumulate": 4, "train.optimizer": "muon", "train.amp": "bf16", "model.attention": "linformer"}
+    assert report.settings["set_aside"] == aside
+    told = " ".join(shown(report).split())
+    assert "used model.* but attention, tokenizer.vocab_size, train.checkpointing; the step: AdamW" in told
+    assert "set aside: train.accumulate 4, train.optimizer muon, train.amp bf16, model.attention linformer" in told
+
+
+def test_recomputed_layers_are_not_kept() -> None:
+    kept, again = (
+        measure_step(StepCase("naive", 1024, vocab_size=64, checkpointing=what), TINY) for what in ("none", "layer")
+    )
+    assert again.peak_bytes < kept.peak_bytes
 
 
 def test_an_interrupted_sweep_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run, Shortlist
-from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 
 
@@ -150,6 +150,7 @@ def _bench_attention(
     command.print_report(report, as_json)
     if plot is not None and report.rows:
         bench_plot.write_plot(report, plot)
+        note(written(plot))
     if report.interrupted:
         raise typer.Exit(130)
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,7 @@ from torch import Tensor
 from transformer_cli.benchmark.attention import Unsupported, attempt
 from transformer_cli.benchmark.memory import asked, forget_peak, peak, set_up_system, stay_within_memory
 from transformer_cli.model.recompute import recomputing
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model.transformer import Transformer, choose_recomputation
 
 PLACES = ("encoder", "decoder", "cross")
 #: The base model of Vaswani et al. 2017 but for dropout, which naive attention would pay for and flash cannot have.
@@ -50,6 +50,7 @@ class StepCase:
     device: str = "cpu"
     bfloat16: bool = False  # products under autocast
     threads: int = 1
+    checkpointing: Literal["none", "attention", "layer"] = "none"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ def build(model: dict[str, Any], case: StepCase) -> Transformer:
         return float(values["dropout"] if own is None else own)
 
     config = cast(Any, SimpleNamespace(**values, dropout_at=dropout_at))
-    return Transformer(config, case.vocab_size, case.vocab_size, max_length=case.seq_len).to(case.device)
+    made = Transformer(config, case.vocab_size, case.vocab_size, max_length=case.seq_len).to(case.device)
+    choose_recomputation(made, case.checkpointing)
+    return made
 
 
 def train_step(model: Transformer, optimizer: torch.optim.Optimizer, tokens: Tensor, *, bfloat16: bool) -> float:

@@ -1,8 +1,10 @@
 """Attention maps of a sentence as one picture: a row for each layer of each place, a column for each head.
 
-All of them, or those of one layer or head, which have more room: with many tokens the labels need it.
+All of them, or those of one layer or head, which have more room: where tokens are many, each second or third of them is
+labelled, or fewer.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 check_picture = check_plot
 _PIECE_INCHES, _LEAST_INCHES, _MOST_INCHES = 0.16, 1.6, 9.0  # of one map beside many
 _PICTURE_INCHES = 42.0  # 5,000 pixels: what the maps of a row may take together, if that gives each of them more
-_LABEL_INCHES, _POINTS = 0.08, 6  # of a token, for a label of 5 points at least and of so many at most
+_LABEL_INCHES, _POINTS = 0.11, 6  # from a label to the next, and its height: closer together they are a grey stripe
 #: Fonts with Chinese, Japanese and Korean letters, as Debian, macOS and Windows call them.
 _WIDE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
@@ -56,16 +58,21 @@ def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[s
 
     columns = max(len(row.maps) for row in rows)
     fonts, missing = fonts_for(set("".join([*maps.src_pieces, *maps.tgt_inputs, *maps.tgt_pieces])))
-    sizes = [_inches(_tokens(maps, row), max(columns, len(rows))) + 0.7 for row in rows]
+    widths = [_inches(_tokens(maps, row), max(columns, len(rows))) for row in rows]
+    heights = [
+        width * len(maps.sides(row.place)[0]) / _tokens(maps, row) + 0.9
+        for width, row in zip(widths, rows, strict=True)
+    ]
     with mpl.rc_context({"font.family": fonts, "svg.fonttype": "path"}):
-        figure = Figure(figsize=(1.5 + columns * max(sizes), 1 + sum(sizes)), layout="constrained")
-        grid = figure.subplots(len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": sizes})
+        figure = Figure(figsize=(1.5 + columns * (max(widths) + 0.7), 1 + sum(heights)), layout="constrained")
+        grid = figure.subplots(len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": heights})
         for line, row in zip(grid, rows, strict=True):
-            queries, keys = _labels(maps, row.place, missing) if _is_labelled(maps, row, rows) else ([], [])
+            queries, keys = _labels(maps, row.place, missing)
+            step = _label_step(maps, row, rows)
             for number, (axes, (head, weights)) in enumerate(zip(line, row.maps.items(), strict=False)):
                 axes.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="equal", interpolation="nearest")
                 axes.set_title(f"{row.place} {row.layer}, head {head}", fontsize=8)
-                _label(axes, [] if number else queries, keys, min(_POINTS, 64 * _piece_inches(maps, row, rows)))
+                _label(axes, [] if number else queries, keys, step)
             for axes in line[len(row.maps) :]:
                 axes.set_axis_off()
         figure.suptitle("rows look at columns; dark is 1", fontsize=9)
@@ -73,18 +80,14 @@ def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[s
     return sorted(missing)
 
 
-def are_labelled(maps: SentenceMaps, rows: Sequence[Row]) -> bool:
-    """Return whether every map has room for its labels."""
-    return all(_is_labelled(maps, row, rows) for row in rows)
+def label_step(maps: SentenceMaps, rows: Sequence[Row]) -> int:
+    """Return how many tokens share a label where they are most: 1 if each has its own."""
+    return max(_label_step(maps, row, rows) for row in rows)
 
 
-def _is_labelled(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> bool:
-    return _piece_inches(maps, row, rows) >= _LABEL_INCHES
-
-
-def _piece_inches(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> float:
+def _label_step(maps: SentenceMaps, row: Row, rows: Sequence[Row]) -> int:
     tokens, side_by_side = _tokens(maps, row), max(len(rows), *(len(each.maps) for each in rows))
-    return _inches(tokens, side_by_side) / tokens
+    return math.ceil(_LABEL_INCHES * tokens / _inches(tokens, side_by_side))
 
 
 def _tokens(maps: SentenceMaps, row: Row) -> int:
@@ -102,10 +105,10 @@ def _labels(maps: SentenceMaps, place: str, missing: Iterable[str]) -> tuple[lis
     return tuple([piece.translate(names).replace("$", r"\$") for piece in side] for side in maps.sides(place))  # type: ignore[return-value]
 
 
-def _label(axes: Any, queries: list[str], keys: list[str], points: float) -> None:
+def _label(axes: Any, queries: list[str], keys: list[str], step: int) -> None:
     for labels, set_ticks, turn in ((keys, axes.set_xticks, 90), (queries, axes.set_yticks, 0)):
-        set_ticks(range(len(labels)), labels, fontsize=points, rotation=turn)
-    axes.tick_params(length=0)
+        set_ticks(range(0, len(labels), step), labels[::step], fontsize=_POINTS, rotation=turn)
+    axes.tick_params(length=0 if step == 1 else 2)  # which of them a label belongs to
 
 
 def fonts_for(characters: set[str]) -> tuple[list[str], set[str]]:

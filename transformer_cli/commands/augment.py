@@ -15,7 +15,7 @@ from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.files.line_stream import WINDOW, input_lines
 from transformer_cli.commands.files.output_file import output_file
 from transformer_cli.commands.shared.batch_choice import search_settings
-from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.synthetic_pairs import TAG, Line, PairMaker
 from transformer_cli.data.left_out import drop_table
 from transformer_cli.decoding.translator import Translator
@@ -238,5 +238,5 @@ def _summarise(report: AugmentReport, note: Note) -> None:
     if report.in_pieces:
         long = counted(report.in_pieces, "pair")
         note(f"{long} of a line longer than training allowed: translated in pieces, worth a look")
-    note(f"{report.output}: {pairs}, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s")
+    note(written(report.output, f"{pairs}, {report.seconds:,.1f} s, {report.lines_per_second:,.0f} lines/s"))
     note(f"to train with them: data.train: {{tsv: [real.tsv, {report.output}]}}, and a data.dev of real pairs")

@@ -10,7 +10,7 @@ from pathlib import Path
 from transformer_cli.commands.attention_picture import check_picture, fonts_for
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.files.output_file import explained
-from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.demos.report import DemoReport, Wish
 from transformer_cli.errors import UserError
@@ -50,6 +50,7 @@ def run_demo(request: DemoRequest) -> None:
     if request.picture is not None:
         with explained(request.picture):
             draw(report, request.picture, note)
+        note(written(request.picture))
     print(json_text(report.document(), indent=1) if request.as_json else report.text())
 
 

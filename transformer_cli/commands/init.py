@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from transformer_cli.commands.files.output_file import output_file
+from transformer_cli.commands.shared.notes import written
 from transformer_cli.config import Config, Section, Source
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.wording import counted
@@ -43,7 +44,8 @@ def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None,
         file.write(_commented(config, pairs))
     command = f"tfm train --config {shlex.quote(str(output))}"
     few = "" if pairs >= _FEW else f"; so few pairs teach little but themselves: a translator needs {_FEW:,} and more"
-    return f"wrote {output} for {counted(pairs, 'pair')}{few}; next: {command} --dry-run, then without --dry-run"
+    told = written(output, f"a recipe for {counted(pairs, 'pair')}{few}")
+    return f"{told}; next: {command} --dry-run, then without --dry-run"
 
 
 def _count_pairs(src: str, tgt: str) -> int:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from transformer_cli.commands.attention_picture import Row, are_labelled, check_picture, rows_of, write_picture
+from transformer_cli.commands.attention_picture import Row, check_picture, label_step, rows_of, write_picture
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.files.output_file import explained, refuse_file_of_run
-from transformer_cli.commands.shared.notes import Note, note_on_stderr
+from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.terminal_map import terminal_map
 from transformer_cli.errors import UserError
@@ -146,10 +146,11 @@ def _layer_number(maps: SentenceMaps, request: InspectRequest) -> int:
 def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> None:
     if request.picture is not None:
         rows = _pictured(maps, request)
-        if not are_labelled(maps, rows):
-            note("the picture has no room for all labels; with --layer or --head it draws fewer maps, and larger")
+        if (step := label_step(maps, rows)) > 1:
+            note(f"the picture labels one of {step} tokens; with --layer or --head it draws fewer maps, and larger")
         with explained(request.picture):
             missing = write_picture(maps, rows, request.picture)
+        note(written(request.picture))
         if missing:
             from matplotlib import get_cachedir
 
@@ -161,6 +162,7 @@ def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> Non
         texts = {name: np.array(side) for name, side in pieces.items()}
         with explained(request.npz), open(request.npz, "wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
+        note(written(request.npz, ", ".join([*arrays, *texts])))
 
 
 def _document(maps: SentenceMaps) -> dict[str, object]:

@@ -13,7 +13,7 @@ from transformer_cli.commands.files.line_stream import WINDOW, input_lines
 from transformer_cli.commands.files.output_file import output_file, refuse_replacing
 from transformer_cli.commands.shared.batch_choice import search_settings
 from transformer_cli.commands.shared.boundary import quiet_if_reader_left
-from transformer_cli.commands.shared.notes import LineNotes, note_on_stderr
+from transformer_cli.commands.shared.notes import LineNotes, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.decoding.scorer import ScoredPair, Scorer
 from transformer_cli.decoding.settings import DecodeSettings
@@ -48,15 +48,18 @@ def run_score(request: ScoreRequest) -> None:
     if "" in (request.src, request.tgt, request.output):
         raise UserError("an empty file name was given", expected="a file, or - for the standard stream")
     refuse_replacing(request.output, (request.src, request.tgt))
-    note, events = note_on_stderr(request.quiet), LineNotes()
+    note, events, count = note_on_stderr(request.quiet), LineNotes(), 0
     try:
         with _sink(request.output) as write:
             runs = request.runs or (chosen_run(None, note),)
             scorer = Scorer.from_runs(runs, request.device, request.to)
             wanted = {**request.search, "beam_size": 1}  # one translation of each line is read
             settings = search_settings(scorer.config.decode, wanted, runs, request.device, note)
-            for number, scored in enumerate(_scored(request, scorer, settings, events)):
-                write(_text(scored) if request.output_format == "text" else _jsonl(scored, number))
+            for scored in _scored(request, scorer, settings, events):
+                write(_text(scored) if request.output_format == "text" else _jsonl(scored, count))
+                count += 1
+        if request.output != "-":
+            note(written(request.output, counted(count, "score")))
     finally:
         events.tell(note)
 

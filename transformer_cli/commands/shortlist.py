@@ -8,7 +8,7 @@ import numpy as np
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.eval.text import read_file
-from transformer_cli.commands.shared.notes import Note
+from transformer_cli.commands.shared.notes import Note, written
 from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.data.batching import TokenizedPairs, tokenize_pairs
 from transformer_cli.data.corpus import load_split
@@ -84,7 +84,8 @@ def print_report(report: ShortlistReport, as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(report), ensure_ascii=False, indent=1))
         return
-    print(f"{report.file}: {report.per_piece} target pieces for each source piece, of {report.pairs:,} pairs")
+    content = f"{report.per_piece} target pieces for each source piece, of {counted(report.pairs, 'pair')}"
+    print(written(report.file, content))
     if report.mean_size is not None and report.recall is not None:
         print(
             f"dev: lists of {report.mean_size:,.0f} of {report.vocabulary:,} pieces (mean of "

@@ -12,6 +12,7 @@ import torch
 from transformer_cli.benchmark.attention import KERNELS, PASSES, Kernel, Shape
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.report import Growth, Row, growth, measure
+from transformer_cli.benchmark.sparse import meaning
 from transformer_cli.demos.report import DemoReport, Table, Wish
 from transformer_cli.runtime import Runtime
 
@@ -47,7 +48,7 @@ def demonstrate(wish: Wish, *, lengths: Sequence[int] = LENGTHS, repeats: int = 
         "A window of keys takes about n of both.",
         "Vaswani et al. 2017, table 1; Dao et al. 2022, FlashAttention; Beltagy et al. 2020, Longformer",
         tables,
-        [_sentence(part) for part in grown if part.direction == PASSES[-1]],
+        [*(_sentence(part) for part in grown if part.direction == PASSES[-1]), *_meanings(shape)],
         partial(_draw, rows),
         settings={"threads": runtime.threads, "torch": torch.__version__, "repeats": repeats},
     )
@@ -67,6 +68,12 @@ def _figures(row: Row) -> tuple[int, str, str, float | None, float | None]:
 def _sentence(part: Growth) -> str:
     memory = "" if part.memory is None else f", its memory as n^{part.memory:.2f}"
     return f"{part.kernel}, {part.direction}: time grows as n^{part.time:.2f}{memory}"
+
+
+def _meanings(shape: Shape) -> list[str]:
+    """Say how wide a window is: up to that length it hides nothing, and costs what the equation does."""
+    told = [(kernel, meaning(kernel, shape.window, shape.rank)) for kernel in _SHOWN]
+    return [f"{kernel}: {what}; tfm bench --kernels all measures the others" for kernel, what in told if what]
 
 
 def _draw(rows: Sequence[Row], figure: Any) -> None:

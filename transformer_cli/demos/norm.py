@@ -83,13 +83,14 @@ def _draw(gradients: Gradients, losses: Gradients, figure: Any) -> None:
         style = {"linestyle": dashes[placement], "color": colours[depth]}
         left.plot([(number + 1) / depth for number in range(depth)], norms, marker=".", **style)
         if (placement, depth) in losses:
-            right.plot(losses[placement, depth], linewidth=1, **style)
+            name = f"{placement.capitalize()}-Norm, {counted(depth, 'layer')}"
+            right.plot(losses[placement, depth], linewidth=1, label=name, **style)
     left.set(yscale="log", xlabel="layer / number of layers", ylabel="norm", title="gradient before the first step")
     right.set(xlabel="step", ylabel="loss per token", title="training")
-    names: dict[str, dict[str, Any]] = {
-        f"{placement.capitalize()}-Norm": {"color": "black", "linestyle": dashes[placement]} for placement in dashes
-    }
-    names |= {counted(depth, "layer"): {"color": colour, "linewidth": 4} for depth, colour in colours.items()}
-    # Lines of their own: one entry for each norm and for each depth, not for each pair of them.
-    lines = [left.plot([], [], **style)[0] for style in names.values()]
-    figure.legend(lines, names, loc="outside right center")
+    # Lines of their own: one entry for each norm and for each depth, not for each of their many pairs.
+    for placement in _PLACEMENTS:
+        left.plot([], [], color="black", linestyle=dashes[placement], label=f"{placement.capitalize()}-Norm")
+    for depth, colour in colours.items():
+        left.plot([], [], color=colour, linewidth=4, label=counted(depth, "layer"))
+    for axes in (left, right):
+        axes.legend(fontsize=7)

@@ -17,7 +17,7 @@ from transformer_cli.training.loss import summed_loss
 from transformer_cli.training.optimizer import build_optimizers, clip_gradients, gradient_norm, set_learning_rate
 from transformer_cli.training.schedule import Schedule
 
-_SYMBOLS, _SHORTEST, _LONGEST = 12, 3, 8
+_SYMBOLS, _SHORTEST, LONGEST = 12, 3, 8
 _FIRST = EOS + 1
 VOCAB_SIZE = _FIRST + _SYMBOLS
 _SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -37,20 +37,23 @@ class Training:
     seed: int = 0
 
 
-def symbols(count: int, seed: int, *, backwards: bool = False) -> TokenizedPairs:
-    """Return sequences of 3 to 8 symbols and themselves, or their reverse, as source and target."""
+def symbols(
+    count: int, seed: int, *, backwards: bool = False, lengths: tuple[int, int] = (_SHORTEST, LONGEST)
+) -> TokenizedPairs:
+    """Return sequences of so many symbols, and themselves, or their reverse, as source and target."""
     rng = np.random.default_rng(seed)
-    sources = [rng.integers(_FIRST, VOCAB_SIZE, rng.integers(_SHORTEST, _LONGEST + 1)) for _ in range(count)]
+    sources = [rng.integers(_FIRST, VOCAB_SIZE, rng.integers(lengths[0], lengths[1] + 1)) for _ in range(count)]
     targets = [ids[::-1] for ids in sources] if backwards else sources
     src, tgt = ([np.append(ids, EOS).astype(np.int32) for ids in side] for side in (sources, targets))
     return TokenizedPairs(src, tgt)
 
 
-def small_model(seed: int, **settings: object) -> Transformer:
+def small_model(seed: int, *, max_length: int = 1024, **settings: object) -> Transformer:
     """Return a fresh model: 1 + 1 layers of width 32, unless the ``model`` section's settings say otherwise."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Transformer(ModelConfig.model_validate(_SMALL | settings), VOCAB_SIZE, VOCAB_SIZE, pad_id=PAD)
+        config = ModelConfig.model_validate(_SMALL | settings)
+        return Transformer(config, VOCAB_SIZE, VOCAB_SIZE, pad_id=PAD, max_length=max_length)
 
 
 def batch_of(pairs: TokenizedPairs) -> Batch:

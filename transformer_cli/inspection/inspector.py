@@ -22,6 +22,7 @@ from transformer_cli.data.corpus import load_split
 from transformer_cli.data.tokenizer import BOS, EOS, Tokenizer
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.shortlist import Shortlist
+from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UserError
 from transformer_cli.inspection.heads import Head, HeadStatistics
@@ -113,6 +114,10 @@ class Inspector:
         src_pieces = self._tokenizer.src_pieces(src)
         return SentenceMaps(source, target, src_pieces, pieces([BOS, *tgt]), pieces([*tgt, EOS]), weights)
 
+    def translations(self, sources: list[str]) -> list[str]:
+        """Return the translations of sentences, as the recipe searches."""
+        return [translation.text for translation in self._search(sources)]
+
     def heads(self, note: Callable[[str], None], most: int = _MOST) -> list[Head]:
         """Measure every head over the first sentences of the dev set, with their references as targets.
 
@@ -148,13 +153,16 @@ class Inspector:
                     statistics.add(place, number, layer[row, :, :queries, :keys].float().cpu(), separators)
 
     def _translated(self, source: str) -> tuple[str, list[int]]:
-        wrapped = self.model, self._tokenizer, self.config, self._runtime, self._to
-        translator = Translator.of_model(*wrapped, shortlist=self._shortlist)
-        (found,) = translator.translate_window([source], DecodeSettings.from_config(self.config.decode))
+        (found,) = self._search([source])
         if found.pieces > 1:
             raise UserError("the text is longer than one translation", hint="inspect one sentence at a time")
         number_of = {piece: number for number, piece in enumerate(self._all_pieces())}
         return found.text, [number_of[piece] for piece in found.hypotheses[0].tokens]
+
+    def _search(self, sources: list[str]) -> list[Translation]:
+        wrapped = self.model, self._tokenizer, self.config, self._runtime, self._to
+        translator = Translator.of_model(*wrapped, shortlist=self._shortlist)
+        return translator.translate_window(sources, DecodeSettings.from_config(self.config.decode))
 
     def _all_pieces(self) -> list[str]:
         return self._tokenizer.tgt_pieces(range(self._tokenizer.tgt_vocab_size))

@@ -74,21 +74,30 @@ def _tiles(contents: Contents) -> Iterator[tuple[str, str, str]]:
     if curves.is_number(best.get("loss")):
         yield "dev loss", f"{best['loss']:.3f}", "nats per token, of the same model"
     if contents.scores:
-        record, settings = _leading(contents)
-        interval = f"± {record['interval']:.2f}, " if curves.is_number(record.get("interval")) else ""
-        text = ", ".join(Path(part).name for part in str(record.get("text")).split(", "))
-        yield str(record.get("metric", "score")), f"{record['score']:.2f}", f"{interval}tfm eval of {text}{settings}"
+        record = _leading(contents)
+        yield str(record.get("metric", "score")), f"{record['score']:.2f}", _described(record, contents)
 
 
-def _leading(contents: Contents) -> tuple[dict[str, Any], str]:
-    """Return the newest BLEU of the recipe's own search, or what there is instead, and what is special about it.
+def _leading(contents: Contents) -> dict[str, Any]:
+    """Return the newest BLEU of this model, the recipe's own search and test set, or what comes nearest to it.
 
     What was tried with other settings is no score of the recipe, even if it is the newest.
     """
-    own = [record for record in contents.scores if record.get("decoding") == contents.decoding]
-    offered = own or contents.scores
-    record = next((record for record in offered if record.get("metric") == "BLEU"), offered[0])
-    return record, "" if own else ", not searched as the recipe says"
+
+    def nearness(record: dict[str, Any]) -> tuple[bool, ...]:
+        own = record.get("decoding") == contents.decoding, record.get("model") == contents.model
+        return *own, record.get("metric") == "BLEU", record.get("text") == "split test"
+
+    return max(contents.scores, key=nearness)  # of equals the first, and that is the newest
+
+
+def _described(record: dict[str, Any], contents: Contents) -> str:
+    """Say of a score which text, which search and which weights it is of."""
+    interval = f"± {record['interval']:.2f}, " if curves.is_number(record.get("interval")) else ""
+    text = ", ".join(Path(part).name for part in str(record.get("text")).split(", "))
+    to = f" → {record['to']}" if record.get("to") else ""
+    other = "" if record.get("decoding") == contents.decoding else "not as the recipe searches: "
+    return f"{interval}tfm eval of {text}{to}; {other}{record.get('decoding')}; {record.get('model')}"
 
 
 def _facts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:

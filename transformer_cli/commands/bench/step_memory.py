@@ -14,7 +14,7 @@ from rich.table import Table
 
 from transformer_cli.benchmark.step_memory import BASE, VOCABULARY, StepCase, StepPeak, compared, measure_step
 from transformer_cli.commands.files.json_text import json_text
-from transformer_cli.config import ModelConfig
+from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.attention import AttentionPlaces
 from transformer_cli.config.combinations import REFUSED
 from transformer_cli.errors import UserError
@@ -25,6 +25,9 @@ DEFAULT_LENGTHS = (2048,)
 KERNELS = ("naive", "sdpa", "flash")
 #: Values that a recipe may not bring along: both sides do the same work, and flash knows no dropout on weights.
 _OTHERS = {"attention", "sparse", "linformer_rank"}
+_USED = "model.* but attention, tokenizer.vocab_size, train.checkpointing; the step: AdamW, one batch of --seq-len"
+#: What else of ``train`` changes the memory of a step.
+_OF_A_STEP = ("batch_tokens", "accumulate", "optimizer", "amp", "ema_decay", "r_drop", "simcut", "teachers")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         UserError: the recipe cannot be used, or the device does not exist.
     """
     runtime = Runtime.resolve(request.device)
-    model, vocab_size = _model(request)
+    config = _config(request)
+    model, vocab_size = _model(config), config.tokenizer.vocab_size
+    set_aside = _set_aside(config)
     on_gpu = runtime.device.type == "cuda"
     rows: list[StepPeak] = []
     interrupted = False
@@ -84,7 +89,9 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
             for kernel in request.kernels:
                 note(f"a training step with {kernel}, length {seq_len}")
                 sizes = (seq_len, request.batch, vocab_size)
-                case = StepCase(kernel, *sizes, str(runtime.device), on_gpu, runtime.threads)
+                case = StepCase(
+                    kernel, *sizes, str(runtime.device), on_gpu, runtime.threads, config.train.checkpointing
+                )
                 refusal = _refusal(model, kernel)
                 unsupported = StepPeak(kernel, seq_len, unsupported=refusal)
                 rows.append(measure_step(case, model) if refusal is None else unsupported)
@@ -94,6 +101,9 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
     settings = {
         "model": model,
         "vocab_size": vocab_size,
+        "checkpointing": config.train.checkpointing,
+        "used": _USED,
+        "set_aside": set_aside,
         "batch": request.batch,
         "dtype": "bfloat16 products" if on_gpu else "float32",
         "threads": runtime.threads,
@@ -120,8 +130,10 @@ def render(report: StepMemoryReport, console: Console) -> None:
         f"{report.device}, torch {report.torch}",
         f"training step: {layers}, vocabulary {what['vocab_size']:,}, batch {what['batch']}, {what['dtype']}\n",
     ]
+    aside = ", ".join(f"{name} {value}" for name, value in what["set_aside"].items())
     legend = [
         "",
+        f"used     {what['used']}" + (f"; set aside: {aside}" if aside else ""),
         f"peak     MiB of {what['peak_bytes']}",
         f"held     MiB of {what['held_bytes']}",
         "naive /  peak of naive / peak of this kernel at the same length: 3 is a third of the memory",
@@ -156,13 +168,23 @@ def _refusal(model: dict[str, Any], kernel: str) -> str | None:
     return next((f"{row.names}: {row.why}" for row in REFUSED if row.found(config)), None)
 
 
-def _model(request: StepMemoryRequest) -> tuple[dict[str, Any], int]:
-    """Return the values of the model and its vocabulary: of the recipe, or of the base model with changes."""
-    if request.config is None:
-        known = ModelConfig.model_fields
-        start = [f"model.{name}={'null' if value is None else value}" for name, value in BASE.items() if name in known]
-        config = load_recipe("base.yaml", [*start, f"tokenizer.vocab_size={VOCABULARY}", *request.overrides])
-    else:
-        config = load_recipe(request.config, list(request.overrides))
-    values = config.model.model_dump()
-    return {name: value for name, value in values.items() if name not in _OTHERS}, config.tokenizer.vocab_size
+def _config(request: StepMemoryRequest) -> Config:
+    """Return the recipe, or the base model with changes."""
+    if request.config is not None:
+        return load_recipe(request.config, list(request.overrides))
+    known = ModelConfig.model_fields
+    start = [f"model.{name}={'null' if value is None else value}" for name, value in BASE.items() if name in known]
+    return load_recipe("base.yaml", [*start, f"tokenizer.vocab_size={VOCABULARY}", *request.overrides])
+
+
+def _model(config: Config) -> dict[str, Any]:
+    return {name: value for name, value in config.model.model_dump().items() if name not in _OTHERS}
+
+
+def _set_aside(config: Config) -> dict[str, object]:
+    """Return what the recipe says of a step's memory, or of attention, and what is measured does not do."""
+    train = {name: getattr(config.train, name) for name in _OF_A_STEP}
+    told = {name: value for name, value in train.items() if value != type(config.train).model_fields[name].default}
+    named = {f"train.{name}": value for name, value in told.items()}
+    kernels = set(config.model.attention.model_dump().values()) - set(KERNELS)
+    return named | ({"model.attention": " and ".join(sorted(kernels))} if kernels else {})

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.commands.files.confidence_file import circumstances, fitting_confidence, write_confidence
-from transformer_cli.commands.shared.notes import Note
+from transformer_cli.commands.shared.notes import Note, written
 from transformer_cli.decoding.confidence import features
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import Calibration, calibration, fit_confidence, good_lines
+from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,6 @@ def calibrated(
         values = [values for values, _ in told if values is not None]
         fitted_for = circumstances(found.run, found.translator, found.settings)
         confidence = fit_confidence(values, good, fitted_for, text)
-        note(f"confidence is stored in {write_confidence(found.run, confidence)}")
+        note(written(write_confidence(found.run, confidence), f"confidence fitted to {counted(len(values), 'line')}"))
     said = [confidence.probability(found.translations[number]) for number in chosen]
     return calibration(confidence, [p for p in said if p is not None], good)

@@ -14,7 +14,7 @@ from transformer_cli.commands.eval.text import Text, read_file, read_text, targe
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.files.output_file import output_file
 from transformer_cli.commands.shared.batch_choice import search_settings
-from transformer_cli.commands.shared.notes import LineNotes
+from transformer_cli.commands.shared.notes import LineNotes, written
 from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.config import Config
 from transformer_cli.data.corpus import load_split
@@ -95,6 +95,7 @@ class _Task:
         if self.request.output is not None:
             with output_file(self.request.output) as file:
                 file.writelines(f"{line}\n" for line in found.lines)
+            self.note(written(self.request.output, counted(len(found.lines), "translation")))
         return found
 
     def report(self, mine: _Hypotheses) -> EvalReport:

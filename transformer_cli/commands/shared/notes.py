@@ -4,6 +4,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from os import PathLike, fspath
 
 from transformer_cli.wording import counted
 
@@ -18,6 +19,11 @@ def note_on_stderr(quiet: bool) -> Note:
 def _print_note(text: str) -> None:
     with suppress(OSError):  # whoever read stderr may be gone, or its disk full: no reason to lose the work
         print(text, file=sys.stderr, flush=True)
+
+
+def written(path: str | PathLike[str], content: str = "") -> str:
+    """Return the note on a file that is now there, the same for all commands: its place, and what it holds."""
+    return f"wrote {fspath(path)}: {content}" if content else f"wrote {fspath(path)}"
 
 
 class LineNotes:

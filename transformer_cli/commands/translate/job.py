@@ -17,7 +17,7 @@ from transformer_cli.commands.files.part_file import Job, part_file
 from transformer_cli.commands.shared.batch_choice import search_settings
 from transformer_cli.commands.shared.boundary import quiet_if_reader_left
 from transformer_cli.commands.shared.engine_choice import with_chosen_engine
-from transformer_cli.commands.shared.notes import LineNotes, Note, note_on_stderr
+from transformer_cli.commands.shared.notes import LineNotes, Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.translate.formats import FIELDS, RENDER, document
 from transformer_cli.commands.translate.phrase_lists import read_forbidden, read_glossary
@@ -31,6 +31,7 @@ from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.errors import DataError, UserError
+from transformer_cli.wording import counted
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.sharing import SharedTranslator
@@ -71,7 +72,9 @@ def run_translate(request: TranslateRequest) -> None:
 
             found = _answers(translate, sink, batches, done)
             answers = with_confidence(found, confidence, lambda line: line.prefix is None)
-            _write_all(request, settings, sink, _watched(answers, done, settings, phrases, events))
+            done += _write_all(request, settings, sink, _watched(answers, done, settings, phrases, events))
+        if request.output_path != "-":
+            note(written(request.output_path, counted(done, "line")))
     finally:
         events.tell(note)
 
@@ -199,15 +202,18 @@ def _write_all(
     settings: DecodeSettings,
     sink: "Sink",
     answers: Iterable[tuple[int, InputLine, Translation]],
-) -> None:
+) -> int:
+    """Write them; return how many."""
     if request.output_format == "json":
         documents = [document(translation, number, line.fields) for number, line, translation in answers]
         whole = {"decode": asdict(settings), "translations": documents}
         sink.write(json_text(whole, indent=1) + "\n")
-        return
-    render = RENDER[request.output_format]
+        return len(documents)
+    render, count = RENDER[request.output_format], 0
     for number, line, translation in answers:
         sink.write(render(translation, number, settings.n_best, line.fields))
+        count += 1
+    return count
 
 
 class Sink(Protocol):
