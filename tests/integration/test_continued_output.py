@@ -186,7 +186,8 @@ def test_overwriting_keeps_nothing_of_the_old_part(tmp_path: Path, how: str, tex
             part.write("new")
         elif how == "mark":
             part.mark(["a"])
-            assert answered(tmp_path / "out") == 1
+            record = json.loads((tmp_path / "out.part.json").read_text(encoding="utf-8"))
+            assert (record["job"], record["lines"]) == ({"new": 1}, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out").read_text(encoding="utf-8") == text
 
@@ -277,6 +278,7 @@ def change_record(**changes: object) -> Callable[[Path], None]:
         (change_record(more=1), "has no readable record"),
         (change_record(lines=True), "has no readable record"),
         (change_record(job={"more": 1}), "belongs to another job"),
+        (change_record(job={}), "belongs to another job"),
     ],
 )
 def test_what_does_not_fit_is_refused(

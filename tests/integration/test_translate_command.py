@@ -400,10 +400,9 @@ def test_a_prompt_answers_each_line_although_stdout_is_a_file(run: Path, tmp_pat
 
 def test_characters_without_a_piece_are_told_with_their_lines(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
-    source.write_text("two dogs sleep.\ntwo 狗 sleep.\n\n", encoding="utf-8")
-    done = tfm("translate", "-i", source, "--run", run)
-    assert (
-        "warning: 1 line with characters so rare in training that they have no piece, read byte by byte: line 2"
-        in done.err
-    )
+    lines = ["two dogs sleep.", "two 狗 sleep.", "", "two dogs sleep. " * 60 + "two 狗 sleep."]
+    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    done = tfm("translate", "-b", 1, "-i", source, "--run", run)
+    told = "warning: 2 lines with characters so rare in training that they have no piece, read byte by byte: lines 2, 4"
+    assert told in done.err
     assert tfm("translate", "two dogs sleep.", "--run", run).err == ""
