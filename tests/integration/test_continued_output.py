@@ -258,6 +258,12 @@ def remove_record(out: Path) -> None:
     out.with_name("out.txt.part.json").unlink()
 
 
+def wish_more(out: Path) -> None:
+    path = out.with_name("out.txt.part.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"job": record["job"] | {"more": 1}}), encoding="utf-8")
+
+
 def change_record(**changes: object) -> Callable[[Path], None]:
     def change(out: Path) -> None:
         path = out.with_name("out.txt.part.json")
@@ -279,6 +285,7 @@ def change_record(**changes: object) -> Callable[[Path], None]:
         (change_record(lines=True), "has no readable record"),
         (change_record(job={"more": 1}), "belongs to another job"),
         (change_record(job={}), "belongs to another job"),
+        (wish_more, "more 1, as it was begun"),
     ],
 )
 def test_what_does_not_fit_is_refused(
