@@ -1,6 +1,7 @@
 """Fixtures that more than one folder of tests needs: a parallel corpus made of everything that real text gets wrong."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from transformer_cli.errors import TfmError
 
 settings.register_profile("steady", deadline=None, derandomize=True)  # a busy machine or a lucky draw fails no build
 settings.load_profile("steady")
@@ -45,6 +48,17 @@ _ODD_PAIRS = [
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _messages_speak_no_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever error a test meets: no value in it is one that only Python spells so."""
+    said: list[str] = []
+    render = TfmError.render
+    monkeypatch.setattr(TfmError, "render", lambda error: said.append(render(error)) or said[-1])
+    yield
+    foreign = r"^  (got|expected): (.* )?(True|False|None|<\w+ object at .*|<class .*|\[\'.*|\{\'.*)(,|;|$)"
+    assert [message for message in said if re.search(foreign, message, re.MULTILINE)] == []
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,7 +33,6 @@ app = typer.Typer(
     name="tfm",
     help="Train, run, score and measure a Transformer translator.",
     epilog="Start here: tfm train --config base.yaml, then tfm translate 'Where is the station?'",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,7 +76,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = _utf8_arguments() if argv is None else argv
     command = typer.main.get_command(app)
     debug = "--debug" in arguments
-    sys.exit(run_guarded(lambda: command(arguments, prog_name="tfm", standalone_mode=False), debug=debug))
+    sys.exit(run_guarded(lambda: command(arguments or ["--help"], prog_name="tfm", standalone_mode=False), debug=debug))
 
 
 def _utf8_arguments() -> list[str]:

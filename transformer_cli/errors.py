@@ -6,6 +6,8 @@ A ``TfmError`` is a message for a person: the command line prints it without a t
 
 import errno
 
+from transformer_cli.wording import spelled
+
 #: Numbers of the system's errors that say: there is no room.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -31,7 +33,8 @@ class TfmError(Exception):
         """Return the message, one aspect a line; aspects that say nothing are left out."""
         head = f"{self.where}: {self.what}" if self.where else self.what
         aspects = {"got": self.got, "expected": self.expected, "hint": self.hint}
-        return "\n".join([head, *(f"  {name}: {value}" for name, value in aspects.items() if value is not None)])
+        told = [f"  {name}: {spelled(value)}" for name, value in aspects.items() if value is not None]
+        return "\n".join([head, *told])
 
 
 class UserError(TfmError):

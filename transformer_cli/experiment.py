@@ -28,7 +28,7 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream
 from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.teachers import check_teachers
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, spelled
 
 Parent = tuple[Transformer, Tokenizer, Config]
 
@@ -187,8 +187,8 @@ def _refuse_other_architecture(config: Config, parent: Config) -> None:
         raise RunError(
             "train.init_from has another architecture",
             where=str(Path(str(config.train.init_from))),
-            got=", ".join(f"model.{key} {mine[key]}" for key in differing),
-            expected=", ".join(f"model.{key} {theirs[key]}" for key in differing),
+            got=", ".join(f"model.{key} {spelled(mine[key])}" for key in differing),
+            expected=", ".join(f"model.{key} {spelled(theirs[key])}" for key in differing),
             hint="fine-tuning takes the architecture of the run it starts from",
         )
 

@@ -177,7 +177,7 @@ def _place(path: Path_, places: dict[Path_, str], file: str) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = "null" if value is None else repr(value)
     return text if len(text) <= 80 else f"{text[:60]}... ({counted(len(text), 'character')})"
 
 
@@ -185,9 +185,7 @@ def _allowed(detail: Any) -> str:
     message: str = detail["msg"]
     if detail["type"] in ("model_type", "dict_type"):
         return "a section with keys of its own"
-    return (
-        message.removeprefix("Input should be ").replace("Input should have", "to have").split(", unable to parse")[0]
-    )
+    return message.removeprefix("Input should be ").replace("Input should have", "to have").split(", unable to ")[0]
 
 
 def _nearest(path: Path_) -> str:

@@ -1,4 +1,6 @@
-"""Numbers and their nouns in messages: ``1 line``, ``2,000 lines``."""
+"""Numbers and values in messages: ``1 line``, ``2,000 lines``; ``true``, ``none``."""
+
+from collections.abc import Collection, Mapping
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -10,3 +12,16 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
         plural: several of them; None: with an ``s``.
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def spelled(value: object) -> str:
+    """Return a value as recipes and people spell it: ``true``, ``none``, ``a, b`` and not as Python does."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {spelled(entry)}" for name, entry in value.items()) or "none"
+    if isinstance(value, Collection):
+        return ", ".join(map(spelled, value)) or "none"
+    return str(value)

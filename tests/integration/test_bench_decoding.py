@@ -72,6 +72,7 @@ def test_beside_ctranslate2(run: Path, tmp_path: Path, tfm: Tfm, monkeypatch: py
     files = ["--src", tmp_path / "in", "--ref", tmp_path / "in"]
     done = tfm("bench", "--decode", "--run", run, *files, "--engine", "ctranslate2", "--repeats", 2, "--json")
     assert done.code == 0, done.err
+    assert done.err.count("round 2 of 2") == 2  # of each search
     document: Any = done.json
     assert set(document["searches"]) == {"greedy", "beam 5"}
     for found in document["searches"].values():

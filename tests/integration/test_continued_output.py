@@ -13,9 +13,11 @@ import pytest
 from command_line import Outcome, Tfm
 from forked_tfm import ForkedTfm
 
+from transformer_cli import __version__
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.files import part_file as module
 from transformer_cli.commands.files.part_file import PartFile, part_file
+from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.errors import UserError
 
 LINES = ["one cats sleep.", "", "two dogs wait.", "\u00a0", "six books fall.", "three trees sleep. " * 40, "four"]
@@ -156,6 +158,66 @@ def test_another_job_is_refused_by_name(
     assert answered(stopped) == 3
 
 
+def test_the_job_names_what_translations_depend_on(run: Path, stopped: Path) -> None:
+    job = json.loads(stopped.with_name("out.txt.part.json").read_text(encoding="utf-8"))["job"]
+    assert (
+        job.items()
+        >= {
+            "engine": "torch",
+            "device": "cpu",
+            "input_format": "jsonl",
+            "to": "de",
+            "tokenizer": RunFolder.open(run).tokenizer.sha256[:16],
+            "confidence": None,
+            "sentences": sentence_rule(),
+            "version": __version__,
+        }.items()
+    )
+
+
+@pytest.mark.parametrize(("how", "text"), [("write", "new"), ("mark", ""), ("finish", "")])
+def test_overwriting_keeps_nothing_of_the_old_part(tmp_path: Path, how: str, text: str) -> None:
+    old = tmp_path / "out.part"
+    old.write_text("old" * 99, encoding="utf-8")
+    with part_file(str(tmp_path / "out"), print, resume=False, overwrite=True) as part:
+        part.begin(lambda: {"new": 1}, iter([]))
+        assert old.read_text(encoding="utf-8") == "old" * 99
+        if how == "write":
+            part.write("new")
+        elif how == "mark":
+            part.mark(["a"])
+            record = json.loads((tmp_path / "out.part.json").read_text(encoding="utf-8"))
+            assert (record["job"], record["lines"]) == ({"new": 1}, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_text(encoding="utf-8") == text
+
+
+def test_overwriting_that_fails_before_a_line_is_answered_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "out.part").write_text("old", encoding="utf-8")
+    notes: list[str] = []
+    with (
+        suppress(KeyboardInterrupt),
+        part_file(str(tmp_path / "out"), notes.append, resume=False, overwrite=True) as part,
+    ):
+        part.begin(lambda: {}, iter([]))
+        part.write("new")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    assert notes == []
+
+
+def test_who_was_refused_has_answered_nothing(tmp_path: Path) -> None:
+    (tmp_path / "out.part").write_text("old", encoding="utf-8")
+    notes: list[str] = []
+    with (
+        pytest.raises(UserError, match="no readable record"),
+        part_file(str(tmp_path / "out"), notes.append, resume=True, overwrite=False) as part,
+    ):
+        part.begin(lambda: {}, iter([]))
+    assert notes == []
+    assert (tmp_path / "out.part").read_text(encoding="utf-8") == "old"
+
+
 def test_batches_may_be_others(stopped: Path, again: Callable[..., Outcome]) -> None:
     assert again("--resume", "--batch-size", "2", "--batch-tokens", "50").code == 0
     assert stopped.exists()
@@ -196,6 +258,12 @@ def remove_record(out: Path) -> None:
     out.with_name("out.txt.part.json").unlink()
 
 
+def wish_more(out: Path) -> None:
+    path = out.with_name("out.txt.part.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"job": record["job"] | {"more": 1}}), encoding="utf-8")
+
+
 def change_record(**changes: object) -> Callable[[Path], None]:
     def change(out: Path) -> None:
         path = out.with_name("out.txt.part.json")
@@ -214,6 +282,10 @@ def change_record(**changes: object) -> Callable[[Path], None]:
         (change_record(lines="3"), "has no readable record"),
         (change_record(bytes=-1), "has no readable record"),
         (change_record(more=1), "has no readable record"),
+        (change_record(lines=True), "has no readable record"),
+        (change_record(job={"more": 1}), "belongs to another job"),
+        (change_record(job={}), "belongs to another job"),
+        (wish_more, "more 1, as it was begun"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -69,7 +69,7 @@ def test_different_counts_name_files_and_counts(ref, tmp_path):
 
 def test_empty_files_and_missing_files(ref, tmp_path):
     nothing = write(tmp_path / "nothing.de", b"")
-    with pytest.raises(DataError, match="nothing to score"):
+    with pytest.raises(DataError, match="there are no lines"):
         run_eval(EvalRequest(refs=(nothing,), hyp=nothing))
     with pytest.raises(DataError, match="No such file"):
         run_eval(EvalRequest(refs=(ref,), hyp=tmp_path / "missing.de"))

@@ -143,6 +143,8 @@ def test_command_prints_one_document_or_lines(tfm: Tfm, run: Path) -> None:
 
 def test_bench_command_prints_one_document(tfm: Tfm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SHORTEST_WATCH", 0.005)
-    done = tfm("bench", "--seq-len", "16", "--heads", "1", "--repeats", "1", "--flash", "--json", "--device", "cpu")
+    ask = ("bench", "--seq-len", "16", "--heads", "1", "--repeats", "1", "--flash", "--json", "--device", "cpu")
+    done = tfm(*ask)
     assert [row["kernel"] for row in done.json["rows"]] == ["naive", "sdpa", "flash"] * 2
-    assert done.err == ""
+    assert "timing naive" in done.err
+    assert tfm(*ask, "--quiet").err == ""

@@ -66,11 +66,15 @@ def test_n_best_and_documents_keep_their_form(tfm: Tfm, export: Path) -> None:
     assert tfm(*command, "--quiet", *LINES[:2]).err == ""
 
 
-def test_alignments_are_refused_by_name(tfm: Tfm, export: Path) -> None:
+def test_wishes_are_refused_by_their_option(tfm: Tfm, export: Path) -> None:
     command = ["translate", "--run", export, "--engine", "ctranslate2", "--format", "jsonl"]
-    refused = tfm(*command, "--alignment", LINES[0])
-    assert refused.code == 2
-    assert "the engine ctranslate2 does not know alignment" in refused.err
+    for wish in ("--alignment", "--sample", "--mbr 4", "--early-stopping", "--shortlist", "--prefix a", "--workers 2"):
+        refused = tfm(*command, *wish.split(), LINES[0])
+        assert refused.code == 2
+        assert (
+            f"error: the engine ctranslate2 does not know {wish.split()[0]}\n  hint: use --engine torch" in refused.err
+        )
+        assert refused.err.count("\n") == 2
 
 
 def objects(tfm: Tfm, run: Path, *options: str) -> list[dict[str, Any]]:
@@ -279,7 +283,12 @@ def test_auto_takes_the_export_where_it_says_the_same(
     assert told(exported, "-b", "2") == "engine torch: with a beam ctranslate2 may find other translations"
     assert told(exported, "-b", "1", "--format", "jsonl") == "engine ctranslate2"
     assert "does not know --prefix" in told(exported, "-b", "1", "--prefix", "zwei")
-    assert "does not know sampling" in told(exported, "--sample")
+    assert "does not know --sample" in told(exported, "--sample")
+    early = shutil.copytree(exported, tmp_path / "early") / "ctranslate2" / "export.json"
+    described = json.loads(early.read_text(encoding="utf-8"))
+    described["recipe"]["decode"]["early_stopping"] = True
+    early.write_text(json.dumps(described), encoding="utf-8")
+    assert told(tmp_path / "early", "-b", "1").endswith("the engine ctranslate2 does not know early_stopping")
     (tmp_path / "in.jsonl").write_text('{"source": "a", "prefix": "b"}\n', encoding="utf-8")
     done = tfm("translate", "--run", exported, "--engine", "auto", "-b", "1", "-i", tmp_path / "in.jsonl")
     assert (done.code, done.err.splitlines()[0]) == (0, "engine torch: JSON lines may bring prefixes")

@@ -68,7 +68,27 @@ def test_a_picture_and_arrays(tfm: Tfm, run: Path, tmp_path: Path, ending: str) 
     shown = tfm("inspect", "--run", run, TEXT, "--json").json
     with np.load(npz, allow_pickle=False) as arrays:
         assert arrays["cross.1"] == pytest.approx(np.array(shown["weights"]["cross"][0]), abs=1e-4)
-        assert arrays["src_pieces"].tolist() == shown["src_pieces"]
+        for side in ("src_pieces", "tgt_inputs", "tgt_pieces"):
+            assert arrays[side].tolist() == shown[side]
+
+
+def test_arrays_never_replace_a_file_of_the_run(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "maps.npz").symlink_to(run / "model.safetensors")
+    before = (run / "model.safetensors").read_bytes()
+    done = tfm("inspect", "--run", run, TEXT, "--npz", tmp_path / "maps.npz")
+    assert (done.code, "is a file of a run" in done.err) == (2, True)
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+def test_a_full_disk_is_named_with_the_arrays_that_found_it(
+    tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    done = tfm("inspect", "--run", run, TEXT, "--npz", tmp_path / "maps.npz")
+    assert (done.code, "maps.npz: the disk is full" in done.err) == (2, True)
 
 
 def test_a_picture_of_one_layer_or_head_and_of_more_tokens_than_have_room(tfm: Tfm, run: Path, tmp_path: Path) -> None:

@@ -78,9 +78,11 @@ def test_without_one_that_fits_the_command_that_makes_it_is_named(tfm: Tfm, run:
     assert "a pickle" in tfm("translate", "--run", copy, "--shortlist", "one").err
 
 
-def test_wishes_that_mean_nothing_are_refused(tfm: Tfm, listed: Path, files: Path) -> None:
+def test_wishes_that_mean_nothing_are_refused(tfm: Tfm, listed: Path, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
     for options, message in [
         (("shortlist", "--src", files / "train.en"), "belong together"),
+        (("shortlist", "--src", tmp_path / "empty", "--tgt", tmp_path / "empty"), "there are no lines"),
         (("shortlist", "--to", "de"), "--to is about --src"),
         (("shortlist", "--src", files / "train.en", "--tgt", files / "dev.de"), "the numbers of lines differ"),
         (("translate", "--engine", "ctranslate2", "--shortlist", "one"), "does not know --shortlist"),

@@ -11,11 +11,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from command_line import Tfm, tfm_process
 
 from transformer_cli.checkpoint import RunFolder
+from transformer_cli.commands.files.line_stream import _collect, windows
 
 #: Every oddity of real text, one a line.
 ODD = (
@@ -71,6 +73,31 @@ def test_text_may_start_with_a_dash(tfm: Tfm, run: Path, text: str) -> None:
     done = tfm("translate", "--run", run, "-b", "1", text)
     assert done.code == 0
     assert done.out == tfm("translate", "--run", run, "-b", "1", "--", text).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told", "command"),
+    [
+        (["translate", "--beam-size", "0", "one"], "invalid value for '--beam-size'", "tfm translate"),
+        (["translate", "--no-such"], "no such option: --no-such", "tfm translate"),
+        (["eval", "--split"], "option '--split' requires an argument", None),
+        (["runs", "a", "b"], "got unexpected extra argument", "tfm runs"),
+        (["trian"], "no such command 'trian'", "tfm"),
+        (["--no-such"], "no such option: --no-such", "tfm"),
+    ],
+)
+def test_what_the_parser_refuses_looks_like_all_errors(
+    tfm: Tfm, arguments: list[str], told: str, command: str | None
+) -> None:
+    done = tfm(*arguments)
+    first, *hint = done.err.splitlines()
+    assert (done.code, done.out) == (2, b"")
+    assert first.startswith(f"error: {told}")
+    assert hint == ([f"  hint: {command} --help tells what it takes"] if command else [])
+
+
+def test_no_arguments_at_all_are_a_question(tfm: Tfm) -> None:
+    assert tfm().out == tfm("--help").out
 
 
 def test_a_misspelled_option_is_refused(tfm: Tfm, run: Path) -> None:
@@ -230,8 +257,6 @@ def test_a_read_only_run_translates(tfm: Tfm, run: Path) -> None:
 
 
 def test_windows_take_what_has_arrived_and_pass_errors_on() -> None:
-    from transformer_cli.commands.files.line_stream import windows
-
     def lines():
         yield "a"
         time.sleep(0.05)
@@ -244,7 +269,15 @@ def test_windows_take_what_has_arrived_and_pass_errors_on() -> None:
         found.extend(windows(lines()))
     assert [line for window in found for line in window] == ["a", "b", "c"]
     assert found[0] == ["a"]
-    assert max(map(len, windows((str(i) for i in range(1000)), size=16))) <= 16
+    assert all(found)
+
+
+def test_a_window_is_never_larger_than_it_may_be() -> None:
+    waiting: Queue[str] = Queue()
+    for number in range(40):
+        waiting.put(str(number))
+    assert _collect(waiting, 16) == ([str(number) for number in range(16)], None)
+    assert list(windows([])) == []
 
 
 def jsonl(*objects: object) -> bytes:
@@ -367,10 +400,9 @@ def test_a_prompt_answers_each_line_although_stdout_is_a_file(run: Path, tmp_pat
 
 def test_characters_without_a_piece_are_told_with_their_lines(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
-    source.write_text("two dogs sleep.\ntwo 狗 sleep.\n\n", encoding="utf-8")
-    done = tfm("translate", "-i", source, "--run", run)
-    assert (
-        "warning: 1 line with characters so rare in training that they have no piece, read byte by byte: line 2"
-        in done.err
-    )
+    lines = ["two dogs sleep.", "two 狗 sleep.", "", "two dogs sleep. " * 60 + "two 狗 sleep."]
+    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    done = tfm("translate", "-b", 1, "-i", source, "--run", run)
+    told = "warning: 2 lines with characters so rare in training that they have no piece, read byte by byte: lines 2, 4"
+    assert told in done.err
     assert tfm("translate", "two dogs sleep.", "--run", run).err == ""

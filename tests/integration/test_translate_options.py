@@ -37,7 +37,7 @@ def test_batches_that_are_chosen_for_the_device_change_no_text_and_are_told_once
 def test_batch_tokens_are_a_number_or_auto(tfm: Tfm, run: Path, wrong: str) -> None:
     done = tfm("translate", "--run", run, "--batch-tokens", wrong, *TEXTS)
     assert done.code == 2
-    assert "a number from 1 or auto is expected" in done.err
+    assert "--batch-tokens is auto or a number from 1" in done.err
     done = tfm("translate", "--run", run, "--engine", "ctranslate2", "--batch-tokens", "auto", *TEXTS)
     assert done.code == 2
     assert "the engine ctranslate2 does not know --batch-tokens auto" in done.err
@@ -91,7 +91,7 @@ def test_mbr_takes_one_of_its_samples(tfm: Tfm, run: Path) -> None:
         (["--sample", "--mbr", 4], "--mbr draws its own samples"),
         (["--mbr", 4, "--n-best", 5], "n-best 5, number of samples 4"),
         (["--sample", "--top-p", 0], "top_p is not valid"),
-        (["--sample", "--seed", 2**63], "Invalid value for '--seed'"),
+        (["--sample", "--seed", 2**63], "invalid value for '--seed'"),
         (["--mbr", 1], "--mbr"),
     ],
     ids=str,
@@ -298,7 +298,7 @@ def test_workers_translate_as_one_process_does(run: Path, tfm: Tfm, monkeypatch:
 def test_a_number_beyond_all_bounds_is_told_by_the_option_that_has_it(tfm: Tfm, option: str) -> None:
     done = tfm("translate", "--run", "nowhere", option, 10**20, "one")
     assert done.code == 2
-    assert f"Invalid value for '{option}'" in done.err
+    assert option in done.err.splitlines()[0]
     assert (WIDEST, LARGEST) == (settings.WIDEST, settings.LARGEST)
     with pytest.raises(UserError, match="the number of samples is not valid"):
         settings.DecodeSettings(sampling=True, beam_size=WIDEST + 1)

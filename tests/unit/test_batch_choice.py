@@ -43,6 +43,11 @@ def test_a_number_of_sentences_stays_the_limit() -> None:
     assert settings(batch_tokens="auto", batch_size=200, beam_size=5)[0].batch_size == 51
 
 
+def test_other_wishes_stay() -> None:
+    found, _ = settings(batch_tokens="auto", length_penalty=0.5, n_best=3)
+    assert (found.length_penalty, found.n_best) == (0.5, 3)
+
+
 def test_on_a_gpu_half_of_the_free_memory_is_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     place = SimpleNamespace(device=torch.device("cuda:1"))
@@ -74,6 +79,17 @@ def test_what_fits_grows_with_memory_and_shrinks_with_all_that_needs_it() -> Non
     assert all(other.sentences < found.sentences and other.tokens < found.tokens for other in needier)
     assert within(GIB, [(SHAPE[0], 8000)], how).sentences < found.sentences
     assert within(GIB, [SHAPE], how.but({"max_length_ratio": 3.0})).tokens < found.tokens
+
+
+def test_bytes_are_those_of_logits_caches_and_masks() -> None:
+    shape = {"d_model": 32, "n_heads": 2, "d_k": 8, "d_v": 24, "decoder_layers": 3}
+    column = 4 * 3 * 2 * (8 + 24)  # bytes, layers, heads, a key and a value
+    position = 3 * (5 * column + 5 * 5 * (2 + 1) * 4)  # of a beam of 5, with a mask for each head and one for all
+    sentence = 6 * 4 * 5 * 4000 + 32 * position
+    token = 2 * column + 1.5 * position
+    how = DecodeSettings(beam_size=5, max_length_ratio=1.5)
+    found = within(2 * 1000 * sentence, [(config(model=shape).model, 4000)], how)
+    assert found == Batch(1000, int(1000 * sentence / token))
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

@@ -68,7 +68,7 @@ def test_unknown_metric_or_tokenizer(metrics, tokenize):
 def test_counts_are_named_when_they_differ():
     with pytest.raises(DataError, match="hypotheses: 2, reference 1: 2, reference 2: 1"):
         score(["a", "b"], [["a", "b"], ["a"]], tgt_lang="de")
-    with pytest.raises(DataError, match="nothing to score"):
+    with pytest.raises(DataError, match="there are no lines"):
         score([], [[]], tgt_lang="de")
 
 

@@ -9,6 +9,7 @@ import typer
 from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, Run, Shortlist
 from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
+from transformer_cli.errors import UserError
 
 
 class Engine(StrEnum):
@@ -117,7 +118,7 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Measure attention kernels, or the training step (--train, --step-memory), or decoding (--decode)."""
-    note = note_on_stderr(quiet or as_json)
+    note = note_on_stderr(quiet)
     _refuse_others(context, "--decode" if decode else "--step-memory" if step_memory else "--train" if train else "")
     if decode:
         _bench_decoding(chosen_run(run, note), engine, (src, ref), shortlist, repeats, note, as_json)
@@ -212,7 +213,7 @@ def _refuse_others(context: typer.Context, chosen: str) -> None:
     """Refuse options of other measurements, but only if they were given: their defaults harm nobody.
 
     Raises:
-        typer.BadParameter: one was.
+        UserError: one was.
     """
     others = set().union(*_OPTIONS.values()) - _OPTIONS[chosen]
     for parameter in context.command.params:
@@ -221,4 +222,4 @@ def _refuse_others(context: typer.Context, chosen: str) -> None:
         if name in others and source is not None and source.name != "DEFAULT":
             owners = " or ".join(owner for owner, names in _OPTIONS.items() if name in names and owner)
             where = f"with {chosen}" if chosen else f"without {owners}"
-            raise typer.BadParameter(f"{parameter.opts[0]} means nothing {where}")
+            raise UserError(f"{parameter.opts[0]} means nothing {where}")

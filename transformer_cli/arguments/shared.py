@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from transformer_cli.errors import UserError
+
 #: What the search takes at most (``DecodeSettings``), known here so that a message names the option that was typed.
 WIDEST, LARGEST = 1000, 2**63 - 1
 
@@ -65,7 +67,7 @@ def _tokens_or_auto(text: str | None) -> int | str | None:
     if text is None or text == "auto":
         return text
     if not text.isdecimal() or not 1 <= int(text) <= LARGEST:
-        raise typer.BadParameter(f"a number from 1 or auto is expected, not {text!r}")
+        raise UserError(f"--batch-tokens is auto or a number from 1 to {LARGEST}", got=text)
     return int(text)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet
+from transformer_cli.errors import UserError
 
 Recipe = Annotated[
     str | None, typer.Option("--config", "-c", help="Recipe: a YAML file, or the name of a shipped one.")
@@ -36,7 +37,7 @@ def train(
 
     request = command.TrainRequest(config, tuple(overrides or ()), run, resume, overwrite, device, quiet)
     if dry_run and resume:
-        raise typer.BadParameter("--dry-run plans a new run; it does not go with --resume")
+        raise UserError("--dry-run plans a new run, so it does not go with --resume", hint="leave one of them away")
     if dry_run:
         plan.print_plan(plan.plan_training(request), as_json)
     else:

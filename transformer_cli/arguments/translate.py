@@ -23,6 +23,7 @@ from transformer_cli.arguments.shared import (
     Shortlist,
     To,
 )
+from transformer_cli.errors import UserError
 
 
 class InputFormat(StrEnum):
@@ -172,7 +173,7 @@ def translate(
 
     if options.pop("as_json"):
         if output_format is not Format.text:
-            raise typer.BadParameter("--json prints one document; it does not go with --format")
+            raise UserError("--json prints one document, so it does not go with --format")
         options["output_format"] = "json"
     del options["debug"]
     options |= {"workers": _number_of_workers(workers), "texts": tuple(texts or ()), "runs": tuple(runs or ())}
@@ -183,5 +184,5 @@ def _number_of_workers(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise typer.BadParameter(f"--workers is auto or a number from 1 to 1000, not {text!r}")
+        raise UserError("--workers is auto or a number from 1 to 1000", got=text)
     return int(text)

@@ -28,7 +28,7 @@ from transformer_cli.benchmark.attention import (
 from transformer_cli.benchmark.sparse import PATTERNS, pattern_named
 from transformer_cli.benchmark.timing import Stopwatch
 from transformer_cli.errors import UserError
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, spelled
 
 UNSTEADY = 0.5  # interquartile range / median
 #: Output and gradients in float64, or why there are none to compare with.
@@ -114,7 +114,7 @@ def measure(
         UserError: a length or the number of repeats is below 1.
     """
     if not seq_lens or min(*seq_lens, repeats) < 1:
-        raise UserError("lengths and repeats start at 1", got=f"lengths {list(seq_lens)}, repeats {repeats}")
+        raise UserError("lengths and repeats start at 1", got=f"lengths {spelled(seq_lens)}, repeats {repeats}")
     for seq_len in dict.fromkeys(seq_lens):
         cases = [Case(kernel, way, seq_len, shape) for way in PASSES for kernel in kernels]
         note(f"measuring the memory of {counted(len(cases), 'case')}, length {seq_len}")

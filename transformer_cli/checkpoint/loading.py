@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.run_info import read_info, run_folders
 from transformer_cli.checkpoint.snapshot import EMA, WEIGHTS, read_state
-from transformer_cli.checkpoint.tensor_files import load_strictly, read_tensors_of
+from transformer_cli.checkpoint.tensor_files import load_strictly, read_tensors, refuse_other_tokenizer
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import PAD, Tokenizer
 from transformer_cli.errors import ConfigError, RunError
@@ -35,15 +35,16 @@ def load_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Tr
         device: where the weights go.
 
     Raises:
-        RunError: there is no usable model, it belongs to another tokenizer, or its configuration was edited.
+        RunError: there is no usable model, it is of another run, or its configuration was edited.
         ConfigError: it cannot be computed on the device.
     """
     path, run = Path(path), open_model(path)
-    weights = read_tensors_of(weights_file(path), run.tokenizer.sha256) if _is_checkpoint(path) else run.load_weights()
+    run.refuse_edited_model()
+    weights, tokenizer_sha256 = read_tensors(weights_file(path))
     refuse_unfit_device(run.config, torch.device(device).type)
     model = build_model(run.config, run.tokenizer)
-    load_strictly(model, weights, path)
-    run.refuse_edited_model()
+    load_strictly(model, weights, path)  # what a size tells is more than that a tokenizer is another
+    refuse_other_tokenizer(weights_file(path), tokenizer_sha256, run.tokenizer.sha256)
     _refuse_no_numbers(weights, path)
     return model.to(device).eval(), run.tokenizer, run.config
 
@@ -76,7 +77,7 @@ def refuse_unfit_device(config: Config, device_type: str, *, sixteen_bits: bool 
 def weights_file(path: str | Path) -> Path:
     """Return the file of the weights that ``load_model`` takes."""
     path = Path(path)
-    return path / EMA if _is_checkpoint(path) and (path / EMA).exists() else path / WEIGHTS
+    return path / EMA if (path / EMA).exists() else path / WEIGHTS  # only checkpoints have the one
 
 
 def open_model(path: str | Path) -> RunFolder:

@@ -1,6 +1,6 @@
 """Tensors as safetensors bytes: equal tensors give equal bytes, and reading them never runs code."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import safetensors.torch
@@ -47,9 +47,21 @@ def read_tensors_of(path: Path, tokenizer_sha256: str) -> dict[str, Tensor]:
         RunError: they do not, or the file cannot be read.
     """
     tensors, found = read_tensors(path)
-    if found != tokenizer_sha256:
-        raise RunError("belongs to another tokenizer", where=str(path), got=found, expected=tokenizer_sha256)
+    refuse_other_tokenizer(path, found, tokenizer_sha256)
     return tensors
+
+
+def refuse_other_tokenizer(path: Path, found: str | None, wanted: str) -> None:
+    """Check that a file of tensors was saved with a tokenizer.
+
+    Raises:
+        RunError: it was not.
+    """
+    if found != wanted:
+        got = f"sha256 {found[:16]}" if found else "a file that names none"
+        hint = "it is of another run, or the run's tokenizer was replaced: put back what belongs together"
+        expected = f"that of the run, sha256 {wanted[:16]}"
+        raise RunError("was saved with another tokenizer", where=str(path), got=got, expected=expected, hint=hint)
 
 
 def load_strictly(model: nn.Module, weights: Mapping[str, Tensor], where: object) -> None:
@@ -64,10 +76,21 @@ def load_strictly(model: nn.Module, weights: Mapping[str, Tensor], where: object
         if name not in wanted or name not in weights or wanted[name].shape != weights[name].shape
     )  # fmt: skip
     if wrong:
-        shown = ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
-        raise RunError("weights do not fit the model of config.yaml", where=str(where), got=shown)
+        got, expected = (_sizes(wrong, tensors) for tensors in (weights, wanted))
+        hint = "they are of another model: put back those of the run"
+        what = "the weights do not fit the model of config.yaml"
+        raise RunError(what, where=str(where), got=got, expected=expected, hint=hint)
     for name, parameter in wanted.items():
         parameter.data.copy_(weights[name])
+
+
+def _sizes(names: Sequence[str], tensors: Mapping[str, Tensor]) -> str:
+    shown = [f"{name} {_size(tensors.get(name))}" for name in names[:3]]
+    return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _size(tensor: Tensor | None) -> str:
+    return "(none)" if tensor is None else "x".join(map(str, tensor.shape)) or "1"
 
 
 def _kind(path: Path) -> str | None:

@@ -19,7 +19,7 @@ So the search is its own, and what it found is ordered by our normalisation. No 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from itertools import groupby
 from typing import Any
 
@@ -70,9 +70,9 @@ class CTranslate2Engine:
         """
         refuse_unmapped(settings)
         if any(source.prefix for source in asked):
-            raise UserError("the engine ctranslate2 does not know prefixes", hint="use --engine torch")
+            raise unknown("prefixes")
         if any(source.forbidden or source.required for source in asked):
-            raise UserError("the engine ctranslate2 does not know phrases", hint="use --engine torch")
+            raise unknown("phrases")
         sources = [source.ids for source in asked]
         found: list[list[Finished]] = [[] for _ in sources]
         for batch in _batches(sources, settings):
@@ -186,14 +186,13 @@ def refuse_unmapped(settings: DecodeSettings) -> None:
             hint="use --engine torch",
         )
     for field in fields(settings):
-        value = getattr(settings, field.name)
-        if field.name not in _MAPPED and field.default is not MISSING and value != field.default:
-            raise UserError(
-                f"the engine ctranslate2 does not know {field.name}",
-                got=value,
-                expected=field.default,
-                hint="use --engine torch, or leave the setting out",
-            )
+        if field.name not in _MAPPED and getattr(settings, field.name) != field.default:
+            raise unknown(field.name)
+
+
+def unknown(what: str) -> UserError:
+    """Return the refusal of an option or a setting that this engine has nothing for."""
+    return UserError(f"the engine ctranslate2 does not know {what}", hint="use --engine torch, or leave it away")
 
 
 def differences(settings: DecodeSettings) -> str | None:

@@ -160,7 +160,7 @@ def check_counts(counts: Mapping[str, int], hint: str | None = None) -> None:
             hint=hint or "line n of one must belong to line n of the others",
         )
     if not any(counts.values()):
-        raise DataError("there is nothing to score", got=", ".join(f"{name}: 0 lines" for name in counts))
+        raise DataError("there are no lines", got=", ".join(f"{name}: 0 lines" for name in counts))
 
 
 def _make(metrics: Sequence[str], tgt_lang: str, lowercase: bool, tokenize: str | None) -> dict[str, Metric]:

@@ -28,6 +28,7 @@ from transformer_cli.export.ctranslate2_positions import fill_distances, fill_ta
 from transformer_cli.model.kernels import pattern_of
 from transformer_cli.model.norms import EPS
 from transformer_cli.model.positions import TransformerXLPositions
+from transformer_cli.wording import spelled
 
 if TYPE_CHECKING:
     from torch import nn
@@ -95,7 +96,7 @@ def refuse_unrepresentable(config: ModelConfig) -> None:
             value = reduce(getattr, refusal.key.split("."), config)
             raise UserError(
                 f"CTranslate2 cannot represent the model: {refusal.why}",
-                got=f"model.{refusal.key}: {str(value).lower()}",
+                got=f"model.{refusal.key}: {spelled(value)}",
                 expected=refusal.instead,
                 hint="train such a model, or translate with tfm",
             )

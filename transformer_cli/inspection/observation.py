@@ -64,8 +64,8 @@ def awake(model: Transformer) -> Iterator[None]:
 def excerpt(ids: Tensor, pad_id: int) -> Tensor:
     """Return the start of the batch, its first sentence cut to half, so that there is padding and another length."""
     chosen = ids[:_SENTENCES, :_TOKENS]
-    chosen = torch.cat([chosen, chosen])[: max(2, len(chosen))]  # a batch of one: beside itself
-    chosen = chosen[:, : int((chosen != pad_id).sum(1).max())].clone()
+    chosen = torch.cat([chosen, chosen])[: max(2, len(chosen))]  # a copy; a batch of one stands beside itself
+    chosen = chosen[:, : int((chosen != pad_id).sum(1).max())]
     chosen[0, -(-chosen.size(1) // 2) :] = pad_id
     return chosen
 

@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_cli.model.kernels import at_least_float32
 from transformer_cli.model.linear import product_dtype
 
 if TYPE_CHECKING:
@@ -132,13 +131,11 @@ class PackedNorm:
     """A norm of hidden states: ``LayerNorm`` with what it looks up at every call looked up once."""
 
     def __init__(self, norm: nn.LayerNorm) -> None:
-        weight, bias = (None if of is None else at_least_float32(of.detach()) for of in (norm.weight, norm.bias))
-        self._dtype = norm.weight.dtype
-        self._of = norm.normalized_shape, weight, bias, norm.eps
+        self._of = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return x ``[R, D]`` normalised."""
-        return torch.layer_norm(at_least_float32(x), *self._of).to(self._dtype)
+        return torch.layer_norm(x, *self._of)
 
 
 def _packed_norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:

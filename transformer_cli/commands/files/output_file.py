@@ -89,7 +89,7 @@ def explained(path: str | Path) -> Iterator[None]:
         if error.errno in NO_SPACE:
             raise DiskFull(str(path), "free some space; nothing was replaced") from error
         hint = "check the folder and its permissions, or choose another --output"
-        raise UserError(f"cannot be written: {error.strerror}", where=str(path) or "''", hint=hint) from error
+        raise UserError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from transformer_cli.commands.files.output_file import explained, output_file, permissions, refuse_file_of_run
 from transformer_cli.commands.shared.notes import Note
 from transformer_cli.errors import UserError
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, spelled
 
 Job = Mapping[str, Any]  # what the results depend on besides the input, by the names that the user knows
 
@@ -228,8 +228,8 @@ def _refuse_other_job(theirs: Job, ours: Job, part: Path) -> None:
         raise UserError(
             "belongs to another job",
             where=str(part),
-            got=", ".join(f"{name} {ours.get(name)}" for name in differing),
-            expected=", ".join(f"{name} {theirs.get(name)}" for name in differing) + ", as it was begun",
+            got=", ".join(f"{name} {spelled(ours.get(name))}" for name in differing),
+            expected=", ".join(f"{name} {spelled(theirs.get(name))}" for name in differing) + ", as it was begun",
             hint="give the same settings and run, or throw it away with --overwrite",
         )
 

@@ -18,8 +18,8 @@ from transformer_cli.errors import TfmError, UserError
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
     """Run a command and return its exit code.
 
-    A ``TfmError`` becomes one message and its own code, a wrong option typer's message and 2; Ctrl-C is 130. Anything
-    else is a bug of ours and keeps its traceback.
+    A ``TfmError``, or a word of the command line that typer cannot use, becomes one message and its own code; Ctrl-C is
+    130. Anything else is a bug of ours and keeps its traceback.
 
     Args:
         command: returns an exit code, or anything else for success.
@@ -38,13 +38,17 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
         place = "" if error.filename is None else f"{error.filename}: "
         return _tell(f"{place}{error.strerror or error}", UserError.exit_code, debug)
     except typer.TyperException as error:
-        error.message = error.message.removeprefix(
-            "Value error, "
-        )  # by which pydantic, inside, means: not one of these
-        error.show()  # type: ignore[attr-defined]  # every exception that the parser raises has it
-        return error.exit_code
+        return _tell(str(_in_our_form(error)), error.exit_code, debug)
     except KeyboardInterrupt:
         return 130
+
+
+def _in_our_form(error: typer.TyperException) -> UserError:
+    """Return what the parser has to say, with the place where more is told."""
+    error.message = error.message.removeprefix("Value error, ")  # by which pydantic, inside, means: not one of these
+    what = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    return UserError(what[:1].lower() + what[1:], hint=context and f"{context.command_path} --help tells what it takes")
 
 
 @contextmanager

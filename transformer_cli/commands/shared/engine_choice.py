@@ -27,7 +27,7 @@ def _why_not(request: TranslateRequest, runs: Sequence[Path]) -> str | None:
     if find_spec("ctranslate2") is None:
         return "ctranslate2 is not installed"
     try:
-        replace(request, engine="ctranslate2", runs=tuple(runs)).check()
+        replace(request, engine="ctranslate2").check()
         folder = ExportFolder.of(runs[0])
         settings = DecodeSettings.from_config(folder.config.decode).but(request.overrides)
         refuse_unmapped(settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from transformer_cli.commands.files.output_file import is_special, refuse_replacing
+from transformer_cli.decoding.ctranslate2_engine import unknown
 from transformer_cli.decoding.translation import Engine
 from transformer_cli.errors import UserError
 
@@ -137,7 +138,13 @@ class TranslateRequest:
             raise UserError(f"{given} is about beam search", hint=f"the number of samples is that of {wanted}")
 
     def _check_engine(self) -> None:
-        unknown = {
+        if self.engine != "ctranslate2":
+            return
+        wishes = {
+            "--sample": self.sample,
+            "--mbr": self.mbr is not None,
+            "--early-stopping": bool(self.search.get("early_stopping")),
+            "--alignment": bool(self.search.get("alignment")),
             "--prefix": self.prefix is not None,
             "--glossary": self.glossary is not None,
             "--forbid": self.forbid is not None,
@@ -146,9 +153,9 @@ class TranslateRequest:
             "--workers": self.workers is not None,
             "--batch-tokens auto": self.search.get("batch_tokens") == "auto",
         }
-        for name, given in unknown.items():
-            if self.engine == "ctranslate2" and given:
-                raise UserError(f"the engine ctranslate2 does not know {name}", hint="use --engine torch")
+        for name, given in wishes.items():
+            if given:
+                raise unknown(name)
 
     def _given(self, names: tuple[str, ...]) -> str:
         """Return those of the options that were given, as they were spelled."""
