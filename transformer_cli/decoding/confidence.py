@@ -153,4 +153,4 @@ def _check_entries(entries: Any, wanted: type, place: str) -> None:
 def _check_type(name: str, value: Any, kind: type) -> None:
     fits = type(value) in (int, float) if kind is float else isinstance(value, kind) and not isinstance(value, bool)
     if not fits or (kind is float and not abs(value) <= sys.float_info.max):
-        raise DataError(f"{name} is not {_KINDS[kind]}", got=ascii(value)[:80])
+        raise DataError(f"{name} is not {_KINDS[kind]}", got=json.dumps(value)[:80])

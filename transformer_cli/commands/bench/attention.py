@@ -184,7 +184,7 @@ def _seconds(value: float) -> str:
 def _legend(report: BenchReport) -> Iterator[str]:
     what: dict[str, Any] = report.settings
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
-    yield f"time     median of at least {what['repeats']} measurements, kernels in turn; spread: their interquartile range"
+    yield f"time     median of {what['repeats']} measurements or more, kernels in turn; spread: interquartile range"
     if any(row.unsteady for row in report.rows):
         yield "!        unsteady: something else ran meanwhile; measure again, or with more --repeats (not in growth)"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast; -: naive was not measured"
