@@ -116,7 +116,7 @@ def test_a_continued_output_is_of_one_confidence(tfm: Tfm, fitted: Path, tmp_pat
     refused = tfm(*common, "--resume")
     assert refused.code == 2
     assert "belongs to another job" in refused.err
-    assert "confidence None" in refused.err
+    assert "confidence none" in refused.err
 
 
 @pytest.mark.parametrize(

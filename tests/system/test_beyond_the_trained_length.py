@@ -22,7 +22,7 @@ from transformer_cli.model.transformer import Transformer
 
 KINDS = get_args(ModelConfig.model_fields["positions"].annotation)
 LENGTHS = (LONGEST, LONGEST + 1, LONGEST + 2, 12, 16)
-STEPS, COUNT = 700, 200
+STEPS, COUNT = 2500, 200
 
 
 @torch.no_grad()
