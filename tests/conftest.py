@@ -66,7 +66,7 @@ def _messages_speak_no_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     render = TfmError.render
     monkeypatch.setattr(TfmError, "render", lambda error: said.append(render(error)) or said[-1])
     yield
-    foreign = r"^  (got|expected): (.* )?(True|False|None|<\w+ object at .*|<class .*|\[\'.*|\{\'.*)(,|;|$)"
+    foreign = r"^  (got|expected): ((.* )?(True|False|None|<\w+ object at .*|<class .*)(,|;|$)|\[\'|\{\')"
     assert [message for message in said if re.search(foreign, message, re.MULTILINE)] == []
 
 

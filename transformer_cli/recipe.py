@@ -156,7 +156,7 @@ def _explain(error: ValidationError, places: dict[Path_, str], file: str) -> Con
     path = tuple(str(part) for part in first["loc"] if part not in ("str", "int", "list[str]"))
     where = _place(path, places, file)
     name = ".".join(path) or "configuration"
-    more = f"{len(others)} more problem{' follows' if len(others) == 1 else 's follow'} this one" if others else None
+    more = f"{counted(len(others), 'more problem')}, told when this one is mended" if others else None
     if first["type"] == "extra_forbidden":
         hint = "; ".join([_nearest(path), *([more] if more else [])])
         return ConfigError(f"unknown key {name}", where=where, hint=hint)

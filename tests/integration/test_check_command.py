@@ -25,6 +25,8 @@ def test_a_sound_run(tfm: Tfm, run: Path) -> None:
     assert done.code == 0
     assert done.lines[0].startswith("ok    masks")
     assert {check["name"] for check in tfm("check", run, "--json").json["checks"]} == SOUND
+    assert tfm("check", "--run", run).out == done.out
+    assert tfm("check", run, "--run", run).code == 2
 
 
 @pytest.mark.parametrize(

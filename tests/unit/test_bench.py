@@ -469,3 +469,24 @@ def test_package_needs_torch_and_numpy_only():
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
                 assert name.split(".")[0] in allowed | standard or name.startswith(ours), f"{file.name}: {name}"
+
+
+@pytest.mark.parametrize("kernel", ["naive", "window", "linformer"])
+def test_texts_shorter_than_the_warm_up_are_measured(kernel):
+    rows = list(measure(SHAPE, [8], kernels=[kernel], repeats=1, peak=1.0, note=print))
+    assert [row.unsupported for row in rows] == [None, None]
+
+
+@pytest.mark.parametrize("values", [{"window": 2**70}, {"rank": 2**63 - 1}, {"batch": 65_537}])
+def test_sizes_beyond_every_use_are_refused_before_anything_is_measured(values):
+    with pytest.raises(UserError, match="out of range"):
+        bench.run_bench(bench.BenchRequest(**values), lambda note: pytest.fail(note))
+
+
+@pytest.mark.parametrize(("named", "wanted"), [("", None), ("all,foo", None), ("sdpa,all", list(KERNELS))])
+def test_kernels_by_name(named, wanted):
+    if wanted is None:
+        with pytest.raises(UserError, match=r"unknown kernel '(foo)?'"):
+            bench.chosen_kernels(named, flash=False)
+    else:
+        assert bench.chosen_kernels(named, flash=False) == wanted

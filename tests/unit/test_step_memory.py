@@ -122,7 +122,7 @@ def test_of_a_recipe_it_is_said_what_is_used(tmp_path: Path, monkeypatch: pytest
     aside = {"train.accumulate": 4, "train.optimizer": "muon", "train.amp": "bf16", "model.attention": "linformer"}
     assert report.settings["set_aside"] == aside
     told = " ".join(shown(report).split())
-    assert "used model.* but attention, tokenizer.vocab_size, train.checkpointing; the step: AdamW" in told
+    assert "used model.* (attention is the row's kernel), tokenizer.vocab_size and train.checkpointing; AdamW" in told
     assert "set aside: train.accumulate 4, train.optimizer muon, train.amp bf16, model.attention linformer" in told
 
 

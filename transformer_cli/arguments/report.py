@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.arguments.shared import Debug, Device, Quiet, To
+from transformer_cli.arguments.shared import Debug, Device, Quiet, SameRun, To, told_once
 
 ReportedRun = Annotated[
     Path | None,
@@ -17,6 +17,7 @@ Lines = Annotated[int, typer.Option("--lines", min=0, help="Most dev sentences t
 
 def report(
     run: ReportedRun = None,
+    same_run: SameRun = None,
     output: Output = Path("report.html"),
     lines: Lines = 500,
     to: To = None,
@@ -27,4 +28,4 @@ def report(
     """Write one HTML file with all that a run has to tell: curves, scores, sentences, attention, configuration."""
     from transformer_cli.commands import report as command
 
-    command.run_report(command.ReportRequest(run, output, lines, to, device, quiet))
+    command.run_report(command.ReportRequest(told_once(run, same_run), output, lines, to, device, quiet))

@@ -26,6 +26,8 @@ Overrides = Annotated[
 Run = Annotated[
     Path | None, typer.Option("--run", help="Run folder, or one of its checkpoints/step-N. (default: the newest run)")
 ]
+#: For commands that take the run as an argument: the same by the name that it has elsewhere.
+SameRun = Annotated[Path | None, typer.Option("--run", help="The same.")]
 Runs = Annotated[
     list[Path] | None,
     typer.Option(
@@ -61,6 +63,17 @@ Shortlist = Annotated[
     typer.Option("--shortlist/--no-shortlist", help="Choose among likely pieces only (tfm shortlist), or among all."),
 ]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
+
+
+def told_once(run: Path | None, same: Path | None) -> Path | None:
+    """Return the run that was told as an argument or as ``--run``.
+
+    Raises:
+        UserError: it was told as both.
+    """
+    if run is not None and same is not None:
+        raise UserError("the run is told twice", got=f"{run} and --run {same}")
+    return same if run is None else run
 
 
 def _tokens_or_auto(text: str | None) -> int | str | None:

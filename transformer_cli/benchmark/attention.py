@@ -61,7 +61,7 @@ class Shape:
         _check(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         _check(0 <= self.padding < 1, "padding", self.padding, "at least 0 and below 1")
         for name in ("heads", "head_dim", "batch", "window", "rank"):
-            _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+            _check(1 <= getattr(self, name) <= 65_536, name, getattr(self, name), "a number from 1 to 65,536")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -103,7 +103,7 @@ def _in_this_process(case: Case) -> int:
     set_up_system()
     stay_within_memory()
     with backend(case.kernel):
-        prepare(case, make_inputs(case.shape, 16))()
+        prepare(replace(case, seq_len=16), make_inputs(case.shape, 16))()  # torch loads what it needs
         run = prepare(case, make_inputs(case.shape, case.seq_len))
         before = forget_peak()
         run()

@@ -106,9 +106,8 @@ def load_split(
     """
     available = available_splits(config)
     if split not in available:
-        raise DataError(
-            f"there is no split {split!r}", expected=", ".join(available), hint="or score files with --src and --ref"
-        )
+        hint = f"--split {available[-1]}, or score files with --src and --ref"
+        raise DataError(f"there is no split {split!r}", expected=", ".join(available), hint=hint)
     policy = Lenient()
     if config.target(to) != config.tgt_lang:
         pairs = _more_split(config, split, seed, str(to))

@@ -48,7 +48,7 @@ def demonstrate(wish: Wish, *, lengths: Sequence[int] = LENGTHS, repeats: int = 
         "A window of keys takes about n of both.",
         "Vaswani et al. 2017, table 1; Dao et al. 2022, FlashAttention; Beltagy et al. 2020, Longformer",
         tables,
-        [*(_sentence(part) for part in grown if part.direction == PASSES[-1]), *_meanings(shape)],
+        [*(_sentence(part) for part in grown if part.direction == PASSES[-1]), *_unsteady(rows), *_meanings(shape)],
         partial(_draw, rows),
         settings={"threads": runtime.threads, "torch": torch.__version__, "repeats": repeats},
     )
@@ -68,6 +68,12 @@ def _figures(row: Row) -> tuple[int, str, str, float | None, float | None]:
 def _sentence(part: Growth) -> str:
     memory = "" if part.memory is None else f", its memory as n^{part.memory:.2f}"
     return f"{part.kernel}, {part.direction}: time grows as n^{part.time:.2f}{memory}"
+
+
+def _unsteady(rows: Sequence[Row]) -> list[str]:
+    """Say what was not fitted, or only to some of the lengths, because something else ran meanwhile."""
+    shaken = dict.fromkeys((row.kernel, row.direction) for row in rows if row.unsteady)
+    return [f"{kernel}, {direction}: unsteady, left out of the fit; run again" for kernel, direction in shaken]
 
 
 def _meanings(shape: Shape) -> list[str]:

@@ -54,9 +54,10 @@ def chosen_kernels(named: str | None, flash: bool) -> list[Kernel]:
     Raises:
         UserError: a name is unknown.
     """
-    wanted = list(KERNELS) if named == "all" else [name.strip() for name in (named or "naive,sdpa").split(",")]
-    if unknown := [name for name in wanted if name not in KERNELS]:
+    wanted = ["naive", "sdpa"] if named is None else [name.strip() for name in named.split(",")]
+    if unknown := [name for name in wanted if name not in (*KERNELS, "all")]:
         raise UserError(f"unknown kernel {unknown[0]!r}", expected=f"all, or some of {', '.join(KERNELS)}")
+    wanted += KERNELS if "all" in wanted else []
     wanted += ["flash"] if flash else []
     return [kernel for kernel in KERNELS if kernel in wanted]
 
@@ -151,7 +152,7 @@ def case_of(what: dict[str, object]) -> str:
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))  # 80 columns
     left = ("pass", "kernel")
-    for name in ("length", "pass", "kernel", "time", "spread", "ratio", "peak", "MiB", "error"):
+    for name in ("length", "pass", "kernel", "time", "spread", "ratio", "speed", "MiB", "error"):
         table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
     for row, after in zip(rows, [*rows[1:], None], strict=True):
         last = after is None or (after.seq_len, after.direction) != (row.seq_len, row.direction)
@@ -188,7 +189,7 @@ def _legend(report: BenchReport) -> Iterator[str]:
     if any(row.unsteady for row in report.rows):
         yield "!        unsteady: something else ran meanwhile; measure again, or with more --repeats (not in growth)"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast; -: naive was not measured"
-    yield f"peak     share of the best square product here, {what['product_flops_per_second'] / 1e9:,.0f} GFLOP/s"
+    yield f"speed    share of the best square product here, {what['product_flops_per_second'] / 1e9:,.0f} GFLOP/s"
     yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash and others: that kernel or nothing"
     yield f"MiB      peak beyond the inputs ({what['peak_bytes']})"
     yield f"error    {what['max_error']}"

@@ -25,7 +25,7 @@ DEFAULT_LENGTHS = (2048,)
 KERNELS = ("naive", "sdpa", "flash")
 #: Values that a recipe may not bring along: both sides do the same work, and flash knows no dropout on weights.
 _OTHERS = {"attention", "sparse", "linformer_rank"}
-_USED = "model.* but attention, tokenizer.vocab_size, train.checkpointing; the step: AdamW, one batch of --seq-len"
+_USED = "model.* (attention is the row's kernel), tokenizer.vocab_size and train.checkpointing; AdamW, one batch"
 #: What else of ``train`` changes the memory of a step.
 _OF_A_STEP = ("batch_tokens", "accumulate", "optimizer", "amp", "ema_decay", "r_drop", "simcut", "teachers")
 
@@ -134,9 +134,9 @@ def render(report: StepMemoryReport, console: Console) -> None:
     legend = [
         "",
         f"used     {what['used']}" + (f"; set aside: {aside}" if aside else ""),
-        f"peak     MiB of {what['peak_bytes']}",
-        f"held     MiB of {what['held_bytes']}",
-        "naive /  peak of naive / peak of this kernel at the same length: 3 is a third of the memory",
+        f"peak     {what['peak_bytes']}",
+        f"held     {what['held_bytes']}",
+        "less     peak of naive / peak of this kernel at the same length: 3 is a third of the memory",
         *(
             f"cannot run: {row.kernel}, length {row.seq_len}: {row.unsupported}"
             for row in report.rows
@@ -150,7 +150,7 @@ def render(report: StepMemoryReport, console: Console) -> None:
 
 def _table(rows: Sequence[StepPeak]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("length", "kernel", "peak", "held", "naive /"):
+    for name in ("length", "kernel", "peak MiB", "held MiB", "less"):
         table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
     for row in rows:
         figures = ["cannot run"]
