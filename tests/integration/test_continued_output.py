@@ -20,6 +20,7 @@ from transformer_cli.commands.files.part_file import PartFile, part_file
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.errors import UserError
 
+ANEW = "--overwrite throws it away and begins anew"
 LINES = ["one cats sleep.", "", "two dogs wait.", "\u00a0", "six books fall.", "three trees sleep. " * 40, "four"]
 
 
@@ -210,7 +211,7 @@ def test_who_was_refused_has_answered_nothing(tmp_path: Path) -> None:
     (tmp_path / "out.part").write_text("old", encoding="utf-8")
     notes: list[str] = []
     with (
-        pytest.raises(UserError, match="no readable record"),
+        pytest.raises(UserError, match="has no record"),
         part_file(str(tmp_path / "out"), notes.append, resume=True, overwrite=False) as part,
     ):
         part.begin(lambda: {}, iter([]))
@@ -276,10 +277,10 @@ def change_record(**changes: object) -> Callable[[Path], None]:
     ("damage", "message"),
     [
         (damage_input, "another input: its first 3 lines differ"),
-        (shorten_input, "another input: its first 3 lines differ"),
-        (shorten_part, "shorter than its record says"),
-        (remove_record, "has no readable record out.txt.part.json"),
-        (change_record(lines="3"), "has no readable record"),
+        (shorten_input, "it answers 3 lines, and this input ends after 1 line"),
+        (shorten_part, f"it is shorter than its record says\n  hint: {ANEW}"),
+        (remove_record, f"it has no record: out.txt.part.json is missing\n  hint: {ANEW}"),
+        (change_record(lines="3"), f"it has no readable record: out.txt.part.json is damaged\n  hint: {ANEW}"),
         (change_record(bytes=-1), "has no readable record"),
         (change_record(more=1), "has no readable record"),
         (change_record(lines=True), "has no readable record"),
