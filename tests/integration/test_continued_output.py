@@ -145,7 +145,8 @@ def test_an_unfinished_output_is_neither_destroyed_nor_continued_unasked(
     [
         (["-b", "2"], "beam_size 1"),
         (["--length-penalty", "0.5"], "length_penalty 0.5"),
-        (["--format", "tsv"], "format tsv"),
+        (["--format", "tsv"], "got: format tsv\n"),
+        (["--format", "jsonl"], "got: format jsonl\n"),
         (["--field", "text"], "field text"),
     ],
 )
@@ -167,6 +168,7 @@ def test_the_job_names_what_translations_depend_on(run: Path, stopped: Path) -> 
             "engine": "torch",
             "device": "cpu",
             "input_format": "jsonl",
+            "sample": False,
             "to": "de",
             "tokenizer": RunFolder.open(run).tokenizer.sha256[:16],
             "confidence": None,
