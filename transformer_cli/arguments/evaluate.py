@@ -39,9 +39,7 @@ TgtLang = Annotated[
 ]
 Bootstrap = Annotated[
     int,
-    typer.Option(
-        "--bootstrap", min=0, max=MOST_RESAMPLES, help="Resamples of the 95 % confidence interval; 0: none."
-    ),
+    typer.Option("--bootstrap", min=0, max=MOST_RESAMPLES, help="Resamples of the 95 % confidence interval; 0: none."),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the translations here.")]
 Compare = Annotated[

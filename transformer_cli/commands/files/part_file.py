@@ -136,8 +136,9 @@ class PartFile:
     def _digest_lines(self, lines: Iterable[str]) -> int:
         """Add lines to the hash; return how many there were."""
         count = 0
-        for count, line in enumerate(lines, start=1):
+        for line in lines:
             self._digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+            count += 1
         return count
 
     def _store(self, record: Record) -> None:
