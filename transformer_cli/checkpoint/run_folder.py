@@ -279,6 +279,6 @@ class RunFolder:
         for name in (_METRICS, _SAMPLES):
             keep_records(self.path / name, wanted)
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Return all records that are whole."""
-        return read_records(self.path / _METRICS)
+    def metrics(self, on_damage: Callable[[str], object] = lambda _: None) -> list[dict[str, Any]]:
+        """Return all records that are whole; ``on_damage`` is told where others are."""
+        return read_records(self.path / _METRICS, on_damage)
