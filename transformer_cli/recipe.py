@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
 from transformer_cli.shipped import shipped, shipped_recipes
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, kind_of
 
 Path_ = tuple[str, ...]
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -60,7 +60,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Path_, str]]:
     places: dict[Path_, str] = {}
     values = _read(text, str(path), (), places)
     if not isinstance(values, dict):
-        found = "an empty file" if values is None else f"a top-level {type(values).__name__.replace('str', 'text')}"
+        found = "an empty file" if values is None else f"a top-level {kind_of(values)}"
         raise ConfigError(
             "is not a recipe", where=f"{path}:1:1", got=found, expected="sections data, train, ... with keys"
         )

@@ -14,6 +14,18 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def kind_of(value: object) -> str:
+    """Return what JSON and YAML, and not Python, call the type of a value: ``null``, ``text``, ``number``, ``object``.
+
+    Args:
+        value: as a reader of JSON or YAML makes it; of anything else its class is named.
+    """
+    if value is None:
+        return "null"
+    kinds = {bool: "true or false", int: "number", float: "number", str: "text", list: "list", dict: "object"}
+    return kinds.get(type(value), type(value).__name__)
+
+
 def spelled(value: object) -> str:
     """Return a value as recipes and people spell it: ``true``, ``none``, ``a, b`` and not as Python does."""
     if isinstance(value, str):

@@ -1,6 +1,7 @@
 """``tfm check``: a sound run passes, and whatever was planted in one is named, with what to change."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,3 +117,14 @@ def test_all_that_is_unsound_is_named_with_evidence_and_advice(tfm: Tfm, unsound
     lines = tfm("check", unsound).lines
     assert sum(line.startswith("look") for line in lines) == sum(line.strip().startswith("change:") for line in lines)
     assert any("train.clip_norm=" in line for line in lines)
+
+
+def test_a_run_without_its_recipe_is_told_to_get_its_own_back(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "config.yaml").unlink()
+    done = tfm("check", copy)
+    assert done.code == 2
+    assert "got: no config.yaml" in done.err
+    assert "tfm init" not in done.err
+    (copy / "config.yaml").write_text("model: {d_modle: 8}\n", encoding="utf-8")
+    assert "unknown key model.d_modle" in tfm("check", copy).err

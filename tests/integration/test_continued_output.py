@@ -20,6 +20,7 @@ from transformer_cli.commands.files.part_file import PartFile, part_file
 from transformer_cli.decoding.sentences import sentence_rule
 from transformer_cli.errors import UserError
 
+ANEW = "--overwrite throws it away and begins anew"
 LINES = ["one cats sleep.", "", "two dogs wait.", "\u00a0", "six books fall.", "three trees sleep. " * 40, "four"]
 
 
@@ -144,7 +145,8 @@ def test_an_unfinished_output_is_neither_destroyed_nor_continued_unasked(
     [
         (["-b", "2"], "beam_size 1"),
         (["--length-penalty", "0.5"], "length_penalty 0.5"),
-        (["--format", "tsv"], "format tsv"),
+        (["--format", "tsv"], "got: format tsv\n"),
+        (["--format", "jsonl"], "got: format jsonl\n"),
         (["--field", "text"], "field text"),
     ],
 )
@@ -166,6 +168,7 @@ def test_the_job_names_what_translations_depend_on(run: Path, stopped: Path) -> 
             "engine": "torch",
             "device": "cpu",
             "input_format": "jsonl",
+            "sample": False,
             "to": "de",
             "tokenizer": RunFolder.open(run).tokenizer.sha256[:16],
             "confidence": None,
@@ -210,7 +213,7 @@ def test_who_was_refused_has_answered_nothing(tmp_path: Path) -> None:
     (tmp_path / "out.part").write_text("old", encoding="utf-8")
     notes: list[str] = []
     with (
-        pytest.raises(UserError, match="no readable record"),
+        pytest.raises(UserError, match="has no record"),
         part_file(str(tmp_path / "out"), notes.append, resume=True, overwrite=False) as part,
     ):
         part.begin(lambda: {}, iter([]))
@@ -276,10 +279,10 @@ def change_record(**changes: object) -> Callable[[Path], None]:
     ("damage", "message"),
     [
         (damage_input, "another input: its first 3 lines differ"),
-        (shorten_input, "another input: its first 3 lines differ"),
-        (shorten_part, "shorter than its record says"),
-        (remove_record, "has no readable record out.txt.part.json"),
-        (change_record(lines="3"), "has no readable record"),
+        (shorten_input, "it answers 3 lines, and this input ends after 1 line"),
+        (shorten_part, f"it is shorter than its record says\n  hint: {ANEW}"),
+        (remove_record, f"it has no record: out.txt.part.json is missing\n  hint: {ANEW}"),
+        (change_record(lines="3"), f"it has no readable record: out.txt.part.json is damaged\n  hint: {ANEW}"),
         (change_record(bytes=-1), "has no readable record"),
         (change_record(more=1), "has no readable record"),
         (change_record(lines=True), "has no readable record"),

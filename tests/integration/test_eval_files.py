@@ -129,7 +129,8 @@ def test_json_is_one_object_or_one_list(ref):
         ({"output": Path("out.de")}, "--output would only copy"),
         ({"metrics": ("blue",)}, "unknown metric"),
         ({"tokenize": "mecab"}, "unknown tokenizer"),
-        ({"n_bootstrap": -1}, "negative"),
+        ({"n_bootstrap": -1}, "no such number of resamples"),
+        ({"n_bootstrap": 999_999_999_999}, "no such number of resamples"),
         ({"refs": (), "src": Path("a.en")}, "--src alone"),
         ({"src": Path("a.en"), "split": "dev"}, "--src and --split"),
         ({"hyp": None, "src": Path("a.en"), "output": Path("-")}, "the scores go to stdout"),
@@ -166,3 +167,8 @@ def test_hypotheses_never_replace_what_is_read(run, tmp_path, of):
 def test_hypotheses_are_refused_a_file_of_the_run_before_anything_is_translated(run):
     with pytest.raises(UserError, match="is a file of a run"):
         run_eval(EvalRequest(run=run, output=run / "model.safetensors", device="cpu"))
+
+
+def test_resamples_have_a_bound_that_the_command_line_names(tfm, ref):
+    done = tfm("eval", "--hyp", ref, "--ref", ref, "--bootstrap", "999999999999")
+    assert (done.code, "100000" in done.err, "--bootstrap" in done.err) == (2, True, True)

@@ -70,8 +70,23 @@ def test_equal_runs_give_equal_bytes_and_damaged_lines_change_none(tfm: Tfm, sco
     for name in ("metrics.jsonl", "scores.jsonl"):
         with (copy / name).open("ab") as file:
             file.write(b'[1]\n"text"\n\xff\xfe\n{"step": "x"}\n{"kind": "train", "step": 7, "lo')
-    second, _ = report_of(tfm, copy, tmp_path / "b.html", "--lines", 3, "-q")
+    second, err = report_of(tfm, copy, tmp_path / "b.html", "--lines", 3)
     assert first == second
+    for name in ("metrics.jsonl", "scores.jsonl"):
+        whole = (scored / name).read_bytes().count(b"\n")
+        assert f"{name}:{whole + 1}: is damaged and passed over, and 4 more lines" in err
+
+
+def test_records_of_rubbish_are_damaged_and_not_none_yet(tfm: Tfm, scored: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(scored, tmp_path / "tiny")
+    for name in ("metrics.jsonl", "scores.jsonl"):
+        (copy / name).write_bytes(b"\n" + b"[" * 100_000 + b'\n{"step": 1' + b"0" * 400 + b"}")
+    html, err = report_of(tfm, copy, tmp_path / "r.html", "--lines", 0)
+    sections = Seen(html).sections
+    for name, part in (("metrics.jsonl", "curves"), ("scores.jsonl", "scores")):
+        told = f"{name}:2: is damaged and passed over, and 1 more line"
+        assert (told in sections[part], told in err) == (True, True), err
+        assert "yet" not in sections[part]
 
 
 def test_a_young_run_tells_what_there_is(tfm: Tfm, run: Path, tmp_path: Path) -> None:

@@ -323,6 +323,17 @@ def test_options_about_json_lines_without_any_are_refused(tfm: Tfm, run: Path, o
     assert tfm("translate", "--run", run, *options).code == 2
 
 
+def test_empty_names_are_refused_as_such(tfm: Tfm, run: Path) -> None:
+    done = tfm("translate", "--run", run, "--input-format", "jsonl", "--field", "", stdin=jsonl({"": "one"}))
+    assert (done.code, "an empty field name was given" in done.err) == (2, True)
+    required = {"augment": ["-o", "-"]}
+    for command in ("translate", "eval", "score", "augment", "train", "inspect", "export"):
+        done = tfm(command, "--run", "", *required.get(command, []))
+        assert (done.code, "an empty run name was given" in done.err) == (2, True), (command, done.err)
+    for command in ("report", "check"):
+        assert "an empty run name was given" in tfm(command, "").err
+
+
 def test_three_hundred_odd_lines_come_out_in_order(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     draw = random.Random(5)
     words = ["one", "two", "cats", "dogs", "sleep.", "wait.", "\u2028", "\u00a0", "Tr."]

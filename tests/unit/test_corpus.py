@@ -181,6 +181,7 @@ def test_unequal_counts_name_both_files_and_both_counts(tmp_path: Path, dev: dic
         ("x.jsonl", ['{"en": "a", "de": "b"}', "{"], {}, ":2", "not a JSON object"),
         ("x.jsonl", ['{"en": "a", "de": "b"}', ""], {}, ":2", "not a JSON object"),
         ("x.jsonl", ["[1]"], {}, ":1", "got: list"),
+        ("x.jsonl", ["null"], {}, ":1", "got: null"),
         ("x.jsonl", ["[" * 100_000], {}, ":1", "not a JSON object"),
         ("x.jsonl", ['{"en": "a"}'], {}, ":1:de", "no such field"),
         ("x.jsonl", ['{"en": "a", "de": null}'], {}, ":1:de", "is not text"),

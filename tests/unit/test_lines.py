@@ -140,3 +140,27 @@ def test_utf_16_is_refused_by_its_first_bytes(tmp_path: Path, order: str) -> Non
     ):
         list(iter_lines(stream, lambda number: None))
     assert "iconv" in told.value.render()
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("One dog.\n", 1), ("Caf\u00e9 \u201copen\u201d all day\r\n", 1), ("\nA\nTwo dogs.\n", 3), ("a dog " * 999, 1)],
+)
+def test_utf_16_without_a_mark_is_refused_by_its_nuls(tmp_path: Path, order: str, text: str, line: int) -> None:
+    (tmp_path / "in.txt").write_bytes(text.encode(order))
+    with (
+        open_input(str(tmp_path / "in.txt")) as stream,
+        pytest.raises(DataError, match=rf"in.txt:{line}: holds UTF-16, as every second byte is NUL") as told,
+    ):
+        list(iter_lines(stream, lambda number: None))
+    assert "iconv" in told.value.render()
+
+
+@pytest.mark.parametrize(
+    "data", [b"a\0b\0c\0\n", b"a\0" + b"plain text " * 9, b"\0" * 99, b"x" * 2000 + b"\n" + b"a\0" * 9]
+)
+def test_a_few_nuls_make_no_utf_16(data: bytes) -> None:
+    lines, repaired = lenient(data)
+    assert "\n".join(lines) == data.decode().removesuffix("\n").replace("\0", "\ufffd")
+    assert repaired

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.errors import UserError
-from transformer_cli.wording import spelled
+from transformer_cli.wording import kind_of, spelled
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,9 @@ def test_no_value_is_spelled_as_python_does(value: object, text: str) -> None:
     error = UserError("is not valid", got=value, expected=value)
     aspects = [] if value is None else [f"got: {text}", f"expected: {text}"]
     assert [line.strip() for line in str(error).splitlines()[1:]] == aspects
+
+
+def test_types_are_called_what_json_calls_them() -> None:
+    values = {"null": None, "true or false": True, "number": 1, "text": "a", "list": [1], "object": {"a": 1}}
+    assert {kind_of(value): value for value in values.values()} == values
+    assert kind_of(1.5) == "number"

@@ -16,6 +16,7 @@ from transformer_cli.arguments.shared import (
     LengthPenalty,
     Quiet,
     To,
+    run_path,
     search_options,
 )
 
@@ -27,7 +28,15 @@ class Choose(StrEnum):
     reference = "reference"
 
 
-Runs = Annotated[list[Path], typer.Option("--run", help="Run that translates; repeatable: each proposes translations.")]
+Runs = Annotated[
+    list[Path],
+    typer.Option(
+        "--run",
+        parser=run_path,
+        metavar="<path>",
+        help="Run that translates; repeatable: each proposes translations.",
+    ),
+]
 PairsOutput = Annotated[str, typer.Option("--output", "-o", help="TSV to write: source, target; .gz is packed.")]
 Mono = Annotated[
     str | None, typer.Option("--mono", help="Text of the target language, for back-translation; - is stdin.")

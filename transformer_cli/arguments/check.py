@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.arguments.shared import AsJson, Debug, Device, Quiet, SameRun, told_once
+from transformer_cli.arguments.shared import AsJson, Debug, Device, Quiet, SameRun, run_path, told_once
 
 RunArgument = Annotated[
-    Path | None, typer.Argument(metavar="[RUN]", help="Run folder, or a checkpoint. (default: the newest run)")
+    Path | None,
+    typer.Argument(parser=run_path, metavar="[RUN]", help="Run folder, or a checkpoint. (default: the newest run)"),
 ]
 
 

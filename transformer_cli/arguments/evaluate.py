@@ -20,6 +20,7 @@ from transformer_cli.arguments.shared import (
     Shortlist,
     To,
 )
+from transformer_cli.commands.eval.request import MOST_RESAMPLES
 from transformer_cli.commands.shared.notes import note_on_stderr
 
 Split = Annotated[
@@ -37,7 +38,8 @@ TgtLang = Annotated[
     str | None, typer.Option("--tgt-lang", help="Target language. (default: the run's, or the reference's ending)")
 ]
 Bootstrap = Annotated[
-    int, typer.Option("--bootstrap", min=0, help="Resamples of the 95 % confidence interval; 0: none.")
+    int,
+    typer.Option("--bootstrap", min=0, max=MOST_RESAMPLES, help="Resamples of the 95 % confidence interval; 0: none."),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the translations here.")]
 Compare = Annotated[

@@ -5,11 +5,15 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.arguments.shared import Debug, Device, Quiet, SameRun, To, told_once
+from transformer_cli.arguments.shared import Debug, Device, Quiet, SameRun, To, run_path, told_once
 
 ReportedRun = Annotated[
     Path | None,
-    typer.Argument(metavar="[RUN]", help="Run folder, or one of its checkpoints/step-N. (default: the newest run)"),
+    typer.Argument(
+        parser=run_path,
+        metavar="[RUN]",
+        help="Run folder, or one of its checkpoints/step-N. (default: the newest run)",
+    ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.", dir_okay=False)]
 Lines = Annotated[int, typer.Option("--lines", min=0, help="Most dev sentences to translate for it; 0: none.")]

@@ -23,15 +23,33 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="Override a key, e.g. train.lr=3e-4. Repeatable."),
 ]
+
+
+def run_path(text: str | Path) -> Path:
+    """Return the path of a run; of an empty name ``Path`` would make the folder that the user is in."""
+    if text == "":
+        raise UserError("an empty run name was given", expected="a run folder, or one of its checkpoints/step-N")
+    return Path(text)
+
+
 Run = Annotated[
-    Path | None, typer.Option("--run", help="Run folder, or one of its checkpoints/step-N. (default: the newest run)")
+    Path | None,
+    typer.Option(
+        "--run",
+        parser=run_path,
+        metavar="<path>",
+        help="Run folder, or one of its checkpoints/step-N. (default: the newest run)",
+    ),
 ]
 #: For commands that take the run as an argument: the same by the name that it has elsewhere.
-SameRun = Annotated[Path | None, typer.Option("--run", help="The same.")]
+SameRun = Annotated[Path | None, typer.Option("--run", parser=run_path, metavar="<path>", help="The same.")]
 Runs = Annotated[
     list[Path] | None,
     typer.Option(
-        "--run", help="Run folder (default: the newest run); repeated: runs of one tokenizer translate together."
+        "--run",
+        parser=run_path,
+        metavar="<path>",
+        help="Run folder (default: the newest run); repeated: runs of one tokenizer translate together.",
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]

@@ -5,13 +5,21 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet
+from transformer_cli.arguments.shared import AsJson, Debug, Device, Overrides, Quiet, run_path
 from transformer_cli.errors import UserError
 
 Recipe = Annotated[
     str | None, typer.Option("--config", "-c", help="Recipe: a YAML file, or the name of a shipped one.")
 ]
-NewRun = Annotated[Path | None, typer.Option("--run", help="Run folder to write. (default: runs/<recipe>-<UTC time>)")]
+NewRun = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        parser=run_path,
+        metavar="<path>",
+        help="Run folder to write. (default: runs/<recipe>-<UTC time>)",
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run (--run, or the newest one).")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run folder.")]
 DryRun = Annotated[

@@ -34,7 +34,7 @@ def pattern_named(kernel: str, width: int) -> Pattern | None:
 def meaning(kernel: str, width: int, rank: int) -> str | None:
     """Say what a kernel looks at, for a reader of the report; None for those that look at all keys."""
     return {
-        "window": f"{width:,} keys on each side of a query (Longformer): all of a text of {width + 1:,} tokens or fewer",
+        "window": f"{width:,} keys on each side of a query (Longformer): all of a text of {width + 1:,} tokens",
         "dilated": f"{width:,} keys on each side, every second one (Longformer)",
         "bigbird": f"{width:,} keys on each side, the first {_BLOCK} tokens, drawn blocks of {_BLOCK} (BigBird)",
         "blocks": f"one block of {width:,} keys, another for each head (BlockBERT)",

@@ -6,12 +6,26 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.checkpoint import durable
+from transformer_cli.wording import counted
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a file that are whole and have a step; of no file: none."""
+def read_records(
+    path: Path, on_damage: Callable[[str], object] = lambda _: None, number: str = "step"
+) -> list[dict[str, Any]]:
+    """Return the records of a file that are whole; of no file: none.
+
+    Args:
+        path: the file.
+        on_damage: told, at most once, where lines are that were passed over.
+        number: the field without which, and without a number in it, a line is no record.
+    """
     lines = path.read_bytes().split(b"\n") if path.exists() else []
-    return [record for line in lines if (record := _record(line))]
+    found = [_record(line, number) for line in lines]
+    damaged = [place for place, line in enumerate(lines) if line.strip() and found[place] is None]
+    if damaged:
+        more = f", and {counted(len(damaged) - 1, 'more line')}" if damaged[1:] else ""
+        on_damage(f"{path}:{damaged[0] + 1}: is damaged and passed over{more}")
+    return [record for record in found if record is not None]
 
 
 def keep_records(path: Path, wanted: Callable[[dict[str, Any]], bool]) -> None:
@@ -22,10 +36,10 @@ def keep_records(path: Path, wanted: Callable[[dict[str, Any]], bool]) -> None:
         durable.write_file(path, b"".join(line + b"\n" for line in kept))
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
+def _record(line: bytes, number: str = "step") -> dict[str, Any] | None:
     try:
         record = json.loads(line)
-        float(record["step"])
-    except (ValueError, KeyError, TypeError):
+        float(record[number])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return dict(record)

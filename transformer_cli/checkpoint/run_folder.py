@@ -111,7 +111,9 @@ class RunFolder:
         try:
             config = load_recipe(str(path / _CONFIG))
         except ConfigError as error:
-            raise RunError("has no usable config.yaml", where=str(path), got=error.render()) from None
+            hint = "put config.yaml back as it was: only the recipe of its training describes this model"
+            got = error.render().splitlines()[0] if (path / _CONFIG).exists() else "no config.yaml"
+            raise RunError("has no usable config.yaml", where=str(path), got=got, hint=hint) from None
         return cls(path, config, Tokenizer.load(path), info)
 
     def identity(self) -> dict[str, str | None]:
@@ -279,6 +281,6 @@ class RunFolder:
         for name in (_METRICS, _SAMPLES):
             keep_records(self.path / name, wanted)
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Return all records that are whole."""
-        return read_records(self.path / _METRICS)
+    def metrics(self, on_damage: Callable[[str], object] = lambda _: None) -> list[dict[str, Any]]:
+        """Return all records that are whole; ``on_damage`` is told where others are."""
+        return read_records(self.path / _METRICS, on_damage)

@@ -46,7 +46,7 @@ def check_run(run: Path | None, device: str, quiet: bool) -> CheckReport:
     checks = [
         Check("masks", not found, masks, _OF_MASKS),
         *settings_checks(config, folder.info.get("total_steps")),
-        *log_checks(folder.metrics(), config),
+        *log_checks(folder.metrics(note), config),
         variance_check(model, batch.src, batch.tgt_in),
         heads_check(model, inspector.heads(note)),
     ]

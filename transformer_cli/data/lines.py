@@ -20,6 +20,7 @@ from transformer_cli.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte order marks, which no UTF-8 text begins with
+_LOOKED_AT = 1024  # bytes, in whose lines UTF-16 without a mark is looked for: the first may be too short to tell
 _GZIP = b"\x1f\x8b"  # never the start of UTF-8 text: the content decides, whatever the file is called
 _READ_ERRORS = (OSError, EOFError, zlib.error)  # the last two, and OSError without a number: damaged gzip
 
@@ -86,12 +87,25 @@ def _raw_lines(stream: BinaryIO) -> Iterator[bytes]:
         first = stream.readline()
         if first.startswith(_UTF_16):
             raise _broken(_name_of(stream), 1, "UTF-16, as its first bytes say")
-        if first := first.removeprefix(_BOM):  # a file of a BOM alone is empty
-            yield first
-        while raw := stream.readline():
-            yield raw
+        line, number, seen = first.removeprefix(_BOM), 1, 0  # a file of a BOM alone is empty
+        while line and seen < _LOOKED_AT:
+            if _looks_like_utf_16(line[:_LOOKED_AT]):
+                raise _broken(_name_of(stream), number, "UTF-16, as every second byte is NUL")
+            yield line
+            seen += len(line)
+            line, number = stream.readline(), number + 1
+        while line:
+            yield line
+            line = stream.readline()
     except _READ_ERRORS as error:
         raise _unreadable(_name_of(stream), error) from None
+
+
+def _looks_like_utf_16(line: bytes) -> bool:
+    """Say whether a line is UTF-16 of mostly Latin letters: one half of each is NUL, and always the same one."""
+    line = line.rstrip(b"\r\n")  # of the newline the other half may begin the next line
+    nuls, others = sorted((line[0::2].count(0), line[1::2].count(0)), reverse=True)
+    return nuls >= 4 and nuls >= 3 * len(line) // 8 and not others
 
 
 def _name_of(stream: BinaryIO) -> str:

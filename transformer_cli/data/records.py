@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from transformer_cli.data.pairs import Policy
 from transformer_cli.errors import DataError
+from transformer_cli.wording import kind_of
 
 #: Objects and lists inside each other. Python's own limit depends on who calls; no real record comes near this one.
 DEEPEST = 100
@@ -68,7 +69,7 @@ def record_text(record: Any, field: str, where: str, policy: Policy) -> str:
         DataError: there is no such field, or it is not text.
     """
     if not isinstance(record, dict):
-        raise DataError("is not a JSON object", where=where, got=type(record).__name__)
+        raise DataError("is not a JSON object", where=where, got=kind_of(record))
     inner = record.get("translation")
     holder = inner if field not in record and isinstance(inner, dict) else record
     place = f"{where}:{field}"

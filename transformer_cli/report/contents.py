@@ -3,8 +3,7 @@
 A run may be young, unfinished, or without its data: whatever can be read is told, the rest goes into ``missing``.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from transformer_cli.checkpoint import RunFolder, build_model, load_model
+from transformer_cli.checkpoint.json_lines import read_records
 from transformer_cli.data.corpus import load_split
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.decoding.settings import DecodeSettings
@@ -71,7 +71,8 @@ def gather(run: Path, folder: Path, device: str, to: str | None, lines: int, not
         UserError: there is no such device or language.
     """
     opened = RunFolder.open(folder)
-    config, records = opened.config, opened.metrics()
+    damage: dict[str, list[str]] = {"curves": [], "scores": []}
+    config, records = opened.config, opened.metrics(damage["curves"].append)
     runtime = Runtime.resolve(device)
     made = Contents(
         folder.resolve().name,
@@ -82,13 +83,10 @@ def gather(run: Path, folder: Path, device: str, to: str | None, lines: int, not
         _parameters(build_model(config, opened.tokenizer)),
         training_charts(records),
         [record for record in records if record.get("kind") in ("validation", "average")],
-        scores(folder),
+        scores(folder, damage["scores"].append),
         DecodeSettings.from_config(config.decode).describe(),
     )
-    if not made.charts:
-        made.missing["curves"] = "the run has recorded no step yet (metrics.jsonl)"
-    if not made.scores:
-        made.missing["scores"] = "nothing was scored yet: tfm eval stores what it finds"
+    _tell_records(made, damage, note)
     try:
         model = load_model(run, runtime.device)
         inspector = Inspector(*model, runtime, to)
@@ -106,17 +104,23 @@ def gather(run: Path, folder: Path, device: str, to: str | None, lines: int, not
     return made
 
 
-def scores(folder: Path) -> list[dict[str, Any]]:
-    """Return what ``tfm eval`` has stored, the newest first; lines that are damaged are passed over."""
-    path, found = folder / "scores.jsonl", []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and is_number(record.get("score")):
-            found.append(record)
-    return found[::-1]
+def scores(folder: Path, on_damage: Note) -> list[dict[str, Any]]:
+    """Return what ``tfm eval`` has stored, the newest first; lines that are damaged are passed over and told."""
+    found = read_records(folder / "scores.jsonl", on_damage, "score")
+    return [record for record in found[::-1] if is_number(record["score"])]
+
+
+def _tell_records(made: Contents, damage: Mapping[str, list[str]], note: Note) -> None:
+    """Say where damaged lines are, and why there are no curves or scores at all."""
+    none_yet = {
+        "curves": "the run has recorded no step yet (metrics.jsonl)",
+        "scores": "nothing was scored yet: tfm eval stores what it finds",
+    }
+    for part, told in damage.items():
+        if not getattr(made, "charts" if part == "curves" else part):
+            made.missing[part] = "".join(told) or none_yet[part]
+        elif told:
+            note("".join(told))
 
 
 def _parameters(model: nn.Module) -> list[tuple[str, int]]:

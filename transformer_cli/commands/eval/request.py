@@ -8,6 +8,9 @@ from typing import Any
 from transformer_cli.commands.files.output_file import refuse_file_of_run, refuse_replacing
 from transformer_cli.errors import UserError
 
+#: Resamples of a confidence interval: with more of them no digit that is shown changes, and the hours pass in silence.
+MOST_RESAMPLES = 100_000
+
 #: Options that override a setting of the same name (``DecodeSettings``).
 _SEARCH = ("beam_size", "length_penalty", "length_normalization", "early_stopping", "shortlist")
 _BATCHES = ("batch_size", "batch_tokens")
@@ -100,8 +103,9 @@ class EvalRequest:
             raise UserError("--src alone has nothing to be compared with", hint="give its translation with --ref")
         if self.src is not None and self.split is not None:
             raise UserError("--src and --split both say what is translated", hint="give one of them")
-        if self.n_bootstrap < 0:
-            raise UserError("the number of resamples is negative", got=self.n_bootstrap, hint="0 switches them off")
+        if not 0 <= self.n_bootstrap <= MOST_RESAMPLES:
+            wanted = f"0 to {MOST_RESAMPLES:,} resamples; 0 switches them off"
+            raise UserError("there is no such number of resamples", got=self.n_bootstrap, expected=wanted)
         if self.calibrate:
             self._check_calibration()
         self._check_output()

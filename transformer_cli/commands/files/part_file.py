@@ -26,6 +26,9 @@ from transformer_cli.commands.shared.notes import Note
 from transformer_cli.errors import UserError
 from transformer_cli.wording import counted, spelled
 
+#: No input helps where nobody can know any more which lines are answered.
+_ANEW = "--overwrite throws it away and begins anew"
+
 Job = Mapping[str, Any]  # what the results depend on besides the input, by the names that the user knows
 
 
@@ -65,16 +68,25 @@ class PartFile:
             return 0
         found = _read_record(self._target)
         _refuse_other_job(found.job, described, _part(self._target))
-        self._digest_lines(islice(lines, found.lines))
-        if self._digest.hexdigest() != found.sha256:
-            raise _unusable(self._target, f"belongs to another input: its first {counted(found.lines, 'line')} differ")
         if os.fstat(self._file.fileno()).st_size < found.bytes:
-            raise _unusable(self._target, "is shorter than its record says")
+            raise _unusable(self._target, "is shorter than its record says", _ANEW)
+        self._take_answered(lines, found)
         self._file.truncate(found.bytes)
         self._file.seek(found.bytes)
         self._record = found
         self._note(f"continuing {_part(self._target)} after {counted(found.lines, 'line')}")
         return found.lines
+
+    def _take_answered(self, lines: Iterator[str], found: Record) -> None:
+        """Take the answered lines of the input, which have to be those of the record."""
+        read = self._digest_lines(islice(lines, found.lines))
+        hint = "give the same input, or throw it away with --overwrite"
+        if read < found.lines:
+            ends = f"answers {counted(found.lines, 'line')}, and this input ends after {counted(read, 'line')}"
+            raise _unusable(self._target, ends, hint)
+        if self._digest.hexdigest() != found.sha256:
+            differ = f"belongs to another input: its first {counted(found.lines, 'line')} differ"
+            raise _unusable(self._target, differ, hint)
 
     def write(self, text: str) -> None:
         """Add results."""
@@ -121,9 +133,13 @@ class PartFile:
             self._store(Record(self._begun))
             self._begun = None
 
-    def _digest_lines(self, lines: Iterable[str]) -> None:
+    def _digest_lines(self, lines: Iterable[str]) -> int:
+        """Add lines to the hash; return how many there were."""
+        count = 0
         for line in lines:
             self._digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+            count += 1
+        return count
 
     def _store(self, record: Record) -> None:
         path = _record_path(self._target)
@@ -213,12 +229,14 @@ def _record_path(target: Path) -> Path:
 def _read_record(target: Path) -> Record:
     try:
         found = Record(**json.loads(_record_path(target).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise _unusable(target, f"has no record: {_record_path(target).name} is missing", _ANEW) from None
     except (OSError, ValueError, TypeError, RecursionError):
-        raise _unusable(target, f"has no readable record {_record_path(target).name}") from None
+        raise _unusable(target, f"has no readable record: {_record_path(target).name} is damaged", _ANEW) from None
     types = {"job": dict, "lines": int, "sha256": str, "bytes": int}
     right = all(type(getattr(found, name)) is kind for name, kind in types.items())
     if not right or not all(0 <= number <= sys.maxsize for number in (found.lines, found.bytes)):
-        raise _unusable(target, f"has no readable record {_record_path(target).name}")
+        raise _unusable(target, f"has no readable record: {_record_path(target).name} is damaged", _ANEW)
     return found
 
 
@@ -248,6 +266,5 @@ def _refuse_foreign(target: Path) -> None:
         raise UserError("is in the way: the record of the output would replace it", where=where, hint=hint) from None
 
 
-def _unusable(target: Path, what: str) -> UserError:
-    hint = "give the same input, or throw it away with --overwrite"
+def _unusable(target: Path, what: str, hint: str) -> UserError:
     return UserError(f"cannot be continued: it {what}", where=str(_part(target)), hint=hint)

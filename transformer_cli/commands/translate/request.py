@@ -120,6 +120,8 @@ class TranslateRequest:
     def _check_input(self) -> None:
         if self.texts and self.input_format == "jsonl":
             raise UserError("--input-format jsonl is about files and stdin", hint="put the objects into a file")
+        if self.field == "":
+            raise UserError("an empty field name was given", expected="--field NAME, a field of each JSON line")
         if self.field is not None and not self.reads_json:
             raise UserError("--field is about JSON lines", hint="add --input-format jsonl, or leave --field away")
         if self.search.get("alignment") and not self.writes_json:

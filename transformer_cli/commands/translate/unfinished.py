@@ -17,7 +17,8 @@ from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.export.folder import MODEL, ExportFolder
 
-_SPEED = ("batch_size", "batch_tokens", "refill", "look_every")  # change no translation
+#: Settings that change no translation, and what follows from the format, by whose name its user knows it.
+_LEFT_OUT = ("batch_size", "batch_tokens", "refill", "look_every", "log_probs")
 
 
 def job_of(
@@ -30,7 +31,8 @@ def job_of(
 ) -> Job:
     """Name it; how lines are batched is none of it."""
     found = [_weights_and_device(request, run) for run in runs]
-    search = {name: value for name, value in asdict(settings).items() if name not in _SPEED}
+    search = {name: value for name, value in asdict(settings).items() if name not in _LEFT_OUT}
+    search["sample"] = search.pop("sampling")  # as the option is called
     data = translator.config.data
     return (
         search
