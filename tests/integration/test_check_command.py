@@ -121,10 +121,11 @@ def test_all_that_is_unsound_is_named_with_evidence_and_advice(tfm: Tfm, unsound
 
 def test_a_run_without_its_recipe_is_told_to_get_its_own_back(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
+    recipe = (copy / "config.yaml").read_text(encoding="utf-8")
     (copy / "config.yaml").unlink()
     done = tfm("check", copy)
     assert done.code == 2
     assert "got: no config.yaml" in done.err
     assert "tfm init" not in done.err
-    (copy / "config.yaml").write_text("model: {d_modle: 8}\n", encoding="utf-8")
+    (copy / "config.yaml").write_text(recipe.replace("d_model", "d_modle"), encoding="utf-8")
     assert "unknown key model.d_modle" in tfm("check", copy).err
