@@ -5,32 +5,60 @@ from pathlib import Path
 
 import pytest
 
+from transformer_cli.cli import main
 from transformer_cli.commands.init import write_recipe
-from transformer_cli.errors import DataError
+from transformer_cli.config import Source
+from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.recipe import load_recipe
 
 
-def files(folder: Path, src: str, tgt: str) -> tuple[str, str]:
+def files(folder: Path, src: str, tgt: str) -> dict[str, str]:
     for name, text in (("my.en", src), ("my.de", tgt)):
         (folder / name).write_text(text, encoding="utf-8")
-    return str(folder / "my.en"), str(folder / "my.de")
+    return {"src": str(folder / "my.en"), "tgt": str(folder / "my.de")}
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("", ""), ("\n\n", "\n\n"), ("a\n\n", " \nb\n")])
 def test_files_without_a_pair_are_refused(tmp_path: Path, src: str, tgt: str) -> None:
     with pytest.raises(DataError, match="no pair with text on both sides"):
-        write_recipe(*files(tmp_path, src, tgt), None, None, tmp_path / "my.yaml", False)
+        write_recipe(files(tmp_path, src, tgt), (None, None), tmp_path / "my.yaml", False)
     assert not (tmp_path / "my.yaml").exists()
 
 
 def test_blank_pairs_do_not_count_and_the_next_command_is_quoted(tmp_path: Path) -> None:
     output = tmp_path / "my recipe.yaml"
-    told = write_recipe(*files(tmp_path, "a\n\nc\n", "x\ny\nz\n"), None, None, output, False)
+    told = write_recipe(files(tmp_path, "a\n\nc\n", "x\ny\nz\n"), (None, None), output, False)
     assert told.startswith(f"wrote {output}: a recipe for 2 pairs; so few pairs teach little but themselves")
     assert f"; next: tfm train --config {shlex.quote(str(output))} --dry-run" in told
     assert output.exists()
 
 
 def test_a_file_is_no_translation_of_itself(tmp_path: Path) -> None:
-    source, _ = files(tmp_path, "a\n", "b\n")
+    source = files(tmp_path, "a\n", "b\n")["src"]
     with pytest.raises(DataError, match="same file"):
-        write_recipe(source, source, "en", "de", tmp_path / "my.yaml", False)
+        write_recipe({"src": source, "tgt": source}, ("en", "de"), tmp_path / "my.yaml", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("tsv", "a\tx\tCC-BY\n\ty\t\nc\tz\t\n"), ("jsonl", '{"en": "a", "de": "x"}\n{"en": "c", "de": "z"}\n')],
+)
+def test_pairs_in_one_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "pairs").write_text(text, encoding="utf-8")
+    given, output = {name: str(tmp_path / "pairs")}, tmp_path / "my.yaml"
+    assert ": a recipe for 2 pairs;" in write_recipe(given, ("en", "de"), output, False)
+    data = load_recipe(str(output)).data
+    assert data.train == Source.model_validate(given)
+    assert (data.src_lang, data.tgt_lang) == ("en", "de")
+    with pytest.raises(ConfigError, match="which languages are in the file is not known"):
+        write_recipe(given, ("en", None), output, True)
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["--src", "a.en"], ["--tgt", "a.de"], ["--tsv", "a", "--jsonl", "b"], ["--src", "a", "--tsv", "b"]]
+)
+def test_pairs_are_in_two_files_or_in_one(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["init", *given])
+    assert left.value.code == 2
+    assert "expected: --src and --tgt, --tsv, or --jsonl" in capsys.readouterr().err

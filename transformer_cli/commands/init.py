@@ -1,13 +1,14 @@
-"""``tfm init``: a commented recipe for the user's own two text files."""
+"""``tfm init``: a commented recipe for the user's own sentence pairs."""
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from transformer_cli.commands.files.output_file import output_file
 from transformer_cli.commands.shared.notes import written
-from transformer_cli.config import Config, Section, Source
+from transformer_cli.config import Config, DataConfig, Section, Source
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.wording import counted
 
@@ -27,59 +28,65 @@ _FEW = 5_000
 _NO_LANGUAGES = {"txt", "src", "tgt", "ref", "hyp", "tok", "bpe", "raw", "tsv", "csv"}
 
 
-def write_recipe(src: str, tgt: str, src_lang: str | None, tgt_lang: str | None, output: Path, overwrite: bool) -> str:
+def write_recipe(
+    files: Mapping[str, str], languages: tuple[str | None, str | None], output: Path, overwrite: bool
+) -> str:
     """Write the recipe and return what to do next.
 
+    Args:
+        files: ``src`` and ``tgt``, or ``tsv``, or ``jsonl``: what ``data.train`` gets.
+        languages: codes of source and target; ``None``: the ending of its text file.
+        output: the recipe.
+        overwrite: whether it may be there already.
+
     Raises:
-        DataError: a file is missing, or the two have different numbers of lines.
+        DataError: a file is missing, or does not hold pairs.
         ConfigError: a language cannot be told from the file's ending, or ``output`` exists.
     """
     if output.exists() and not overwrite:
         raise ConfigError("exists already", where=str(output), hint="choose another --output, or give --overwrite")
-    pairs = _count_pairs(src, tgt)
-    config = _recipe(
-        src, tgt, src_lang or _language(src, "--src-lang"), tgt_lang or _language(tgt, "--tgt-lang"), pairs
+    src_lang, tgt_lang = (
+        code or _language(files.get(side), f"--{side}-lang")
+        for side, code in zip(("src", "tgt"), languages, strict=True)
     )
+    data = {"src_lang": src_lang, "tgt_lang": tgt_lang, "train": dict(files)}
+    pairs = _count_pairs(Source.model_validate(files), DataConfig.model_validate(data))
     with output_file(output) as file:
-        file.write(_commented(config, pairs))
+        file.write(_commented(_recipe(data, pairs), pairs))
     command = f"tfm train --config {shlex.quote(str(output))}"
     few = "" if pairs >= _FEW else f"; so few pairs teach little but themselves: a translator needs {_FEW:,} and more"
     told = written(output, f"a recipe for {counted(pairs, 'pair')}{few}")
     return f"{told}; next: {command} --dry-run, then without --dry-run"
 
 
-def _count_pairs(src: str, tgt: str) -> int:
-    from transformer_cli.data.lines import read_lines
+def _count_pairs(source: Source, data: DataConfig) -> int:
+    from transformer_cli.data.pairs import Strict
+    from transformer_cli.data.readers import pairs_of_files, source_files
 
-    if Path(src).exists() and Path(tgt).exists() and Path(src).samefile(tgt):
-        raise DataError("source and target are the same file", got=src)
-    texts = [read_lines(Path(file)) for file in (src, tgt)]
-    counts = [len(lines) for lines in texts]
-    if counts[0] != counts[1]:
-        raise DataError(
-            "the two files have different numbers of lines",
-            got=f"{src}: {counts[0]}, {tgt}: {counts[1]}",
-            hint="line n of one file must be the translation of line n of the other",
-        )
-    pairs = sum(1 for pair in zip(*texts, strict=True) if all(side.strip() for side in pair))
-    if not pairs:
-        raise DataError("there is no pair with text on both sides", got=f"{src}: {counted(counts[0], 'line')}")
-    return pairs
+    read = source_files(source)
+    if source.kind == "text" and read[0].samefile(read[1]):
+        raise DataError("source and target are the same file", got=str(read[0]))
+    full = [bool(src.strip() and tgt.strip()) for src, tgt in pairs_of_files(source, data, Strict())]
+    if not any(full):
+        raise DataError("there is no pair with text on both sides", got=f"{read[0]}: {counted(len(full), 'line')}")
+    return sum(full)
 
 
-def _language(file: str, option: str) -> str:
+def _language(file: str | None, option: str) -> str:
+    if file is None:
+        raise ConfigError("which languages are in the file is not known", hint=f"give them, e.g. {option} en")
     suffix = Path(file.removesuffix(".gz")).suffix[1:]
     if not (2 <= len(suffix) <= 3 and suffix.isalpha()) or suffix in _NO_LANGUAGES:
         raise ConfigError(f"cannot tell the language of {file} from its ending", hint=f"give it, e.g. {option} en")
     return suffix
 
 
-def _recipe(src: str, tgt: str, src_lang: str, tgt_lang: str, pairs: int) -> Config:
+def _recipe(data: Mapping[str, object], pairs: int) -> Config:
     _, warmup_steps, vocab_size, shape = next(row for row in reversed(_SIZES) if pairs >= row[0])
     limits = {"max_minutes": 30, "max_epochs": 40}
     return Config.model_validate(
         {
-            "data": {"src_lang": src_lang, "tgt_lang": tgt_lang, "train": {"src": src, "tgt": tgt}},
+            "data": data,
             "tokenizer": {"vocab_size": vocab_size},
             "model": dict(zip(_KEYS, shape, strict=True)),
             "train": {**limits, "schedule": "cosine", "warmup_steps": warmup_steps},
