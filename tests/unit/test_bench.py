@@ -409,6 +409,17 @@ def test_kernels_are_chosen_by_name_and_naive_comes_first():
         bench.chosen_kernels("naive,fast", flash=False)
 
 
+def test_a_size_that_no_kernel_reads_is_refused():
+    assert bench.told_sizes(["naive", "bigbird"], {"window": 9, "rank": None}) == {"window": 9}
+    assert bench.told_sizes(["naive", "linformer"], {"window": None, "rank": 9}) == {"rank": 9}
+    with pytest.raises(UserError, match="--window 9: none of naive, linformer reads it"):
+        bench.told_sizes(["naive", "linformer"], {"window": 9, "rank": 9})
+    for kernel in KERNELS:  # the words of the report change with what is read, and only with that
+        words = [sparse.meaning(kernel, width, rank) for width, rank in ((8, 8), (9, 8), (8, 9))]
+        readers = [kernel in bench.READERS[name] for name in ("window", "rank")]
+        assert [words[0] != other for other in words[1:]] == readers
+
+
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_the_plot_is_a_picture_of_every_kernel(report, tmp_path, ending):
     path = tmp_path / f"plot.{ending}"

@@ -43,9 +43,12 @@ Dtype = Annotated[
 Causal = Annotated[bool, typer.Option("--causal", help="Hide later positions, as in the decoder.")]
 WeightDropout = Annotated[float, typer.Option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")]
 Window = Annotated[
-    int, typer.Option("--window", min=1, help="window, dilated, bigbird: keys on each side; blocks: tokens of a block.")
+    int | None,
+    typer.Option(
+        "--window", min=1, help="window, dilated, bigbird: keys on each side; blocks: tokens of a block. (256)"
+    ),
 ]
-Rank = Annotated[int, typer.Option("--rank", min=1, help="linformer: mixtures of keys.")]
+Rank = Annotated[int | None, typer.Option("--rank", min=1, help="linformer: mixtures of keys. (64)")]
 Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")]
 MeasureTraining = Annotated[
     bool, typer.Option("--train", help="Measure the training step instead, beside one made of torch's layers.")
@@ -97,8 +100,8 @@ def bench(
     causal: Causal = False,
     padding: Padding = 0.0,
     dropout: WeightDropout = 0.0,
-    window: Window = 256,
-    rank: Rank = 64,
+    window: Window = None,
+    rank: Rank = None,
     plot: Plot = None,
     repeats: Repeats = 5,
     train: MeasureTraining = False,
@@ -127,15 +130,17 @@ def bench(
     elif train:
         _bench_training(config, overrides, steps, repeats, device, note, as_json)
     else:
-        masks = {"causal": causal, "padding": padding, "dropout": dropout, "window": window, "rank": rank}
+        masks = {"causal": causal, "padding": padding, "dropout": dropout}
         shape = {"heads": heads, "head_dim": head_dim, "batch": batch, "dtype": dtype, **masks}
-        _bench_attention(seq_len, kernels, flash, plot, note, as_json, **shape, device=device, repeats=repeats)
+        sizes = {"window": window, "rank": rank}
+        _bench_attention(seq_len, kernels, flash, sizes, plot, note, as_json, **shape, device=device, repeats=repeats)
 
 
 def _bench_attention(
     seq_len: list[str] | None,
     kernels: str | None,
     flash: bool,
+    sizes: dict[str, int | None],
     plot: Path | None,
     note: Note,
     as_json: bool,
@@ -147,7 +152,9 @@ def _bench_attention(
     if plot is not None:
         bench_plot.check_plot(plot)
     lengths = command.lengths(seq_len) if seq_len else command.DEFAULT_LENGTHS
-    report = command.run_bench(command.BenchRequest(lengths, command.chosen_kernels(kernels, flash), **shape), note)
+    chosen = command.chosen_kernels(kernels, flash)
+    request = command.BenchRequest(lengths, chosen, **command.told_sizes(chosen, sizes), **shape)
+    report = command.run_bench(request, note)
     command.print_report(report, as_json)
     if plot is not None and report.rows:
         bench_plot.write_plot(report, plot)

@@ -1,6 +1,6 @@
 """``tfm bench``: measure attention kernels and show them as a table or as one JSON document."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,15 @@ from rich.table import Table
 from transformer_cli.benchmark.attention import DTYPES, KERNELS, Kernel, Shape
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.report import BenchReport, Row, describe, growth, measure
-from transformer_cli.benchmark.sparse import meaning
+from transformer_cli.benchmark.sparse import PATTERNS, meaning
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
 from transformer_cli.wording import counted
 
 DEFAULT_LENGTHS = (512, 1024)
+#: Which kernels a size is for.
+READERS: dict[str, Sequence[Kernel]] = {"window": PATTERNS, "rank": ("linformer",)}
 _LONGEST = 2**20
 #: Enough for the peak: the best rate is that of large products.
 _PEAK_SIZES = (512, 1024, 2048)
@@ -60,6 +62,20 @@ def chosen_kernels(named: str | None, flash: bool) -> list[Kernel]:
     wanted += KERNELS if "all" in wanted else []
     wanted += ["flash"] if flash else []
     return [kernel for kernel in KERNELS if kernel in wanted]
+
+
+def told_sizes(kernels: Sequence[Kernel], told: Mapping[str, int | None]) -> dict[str, int]:
+    """Return what ``--window`` and ``--rank`` say, if they say something.
+
+    Raises:
+        UserError: no kernel that was asked for reads it.
+    """
+    sizes = {name: size for name, size in told.items() if size is not None}
+    for name, size in sizes.items():
+        if not set(kernels) & set(READERS[name]):
+            hint = f"add one to --kernels: {', '.join(READERS[name])}"
+            raise UserError(f"--{name} {size}: none of {', '.join(kernels)} reads it", hint=hint)
+    return sizes
 
 
 def lengths(told: Sequence[str]) -> list[int]:
