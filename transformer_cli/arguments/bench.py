@@ -1,6 +1,7 @@
 """``tfm bench``: what can be asked for, and which wishes belong to which measurement."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,8 @@ from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.errors import UserError
 
+_attention_option = partial(typer.Option, rich_help_panel="Attention")
+
 
 class Engine(StrEnum):
     """Whose decoding stands beside ours."""
@@ -20,35 +23,39 @@ class Engine(StrEnum):
 
 SeqLen = Annotated[
     list[str] | None,
-    typer.Option("--seq-len", help="Length, or 256..8192: from there to there by doubling; repeatable. (512 and 1024)"),
+    _attention_option(
+        "--seq-len", help="Length, or 256..8192: from there to there by doubling; repeatable. (512 and 1024)"
+    ),
 ]
 Kernels = Annotated[
     str | None,
-    typer.Option(
+    _attention_option(
         "--kernels",
         help="naive, sdpa, flash, efficient, cudnn, math, window, dilated, bigbird, blocks, linformer, with commas, "
         "or all. (naive,sdpa)",
     ),
 ]
-Padding = Annotated[float, typer.Option("--padding", min=0, max=0.99, help="Share of hidden keys at the end.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Draw time and memory against length: FILE.png or .svg.")]
-Flash = Annotated[bool, typer.Option("--flash", help="Measure torch's flash kernel too.")]
-Heads = Annotated[int, typer.Option("--heads", min=1, max=65_536, help="Attention heads.")]
-HeadDim = Annotated[int, typer.Option("--head-dim", min=1, max=65_536, help="Width of a head.")]
-Sequences = Annotated[int, typer.Option("--batch", min=1, max=65_536, help="Sequences in a batch.")]
+Padding = Annotated[float, _attention_option("--padding", min=0, max=0.99, help="Share of hidden keys at the end.")]
+Plot = Annotated[
+    Path | None, _attention_option("--plot", help="Draw time and memory against length: FILE.png or .svg.")
+]
+Flash = Annotated[bool, _attention_option("--flash", help="Measure torch's flash kernel too.")]
+Heads = Annotated[int, _attention_option("--heads", min=1, max=65_536, help="Attention heads.")]
+HeadDim = Annotated[int, _attention_option("--head-dim", min=1, max=65_536, help="Width of a head.")]
+Sequences = Annotated[int, _attention_option("--batch", min=1, max=65_536, help="Sequences in a batch.")]
 Dtype = Annotated[
     str | None,
-    typer.Option("--dtype", help="float32, bfloat16 or float16. (default: float32 on a CPU, else bfloat16)"),
+    _attention_option("--dtype", help="float32, bfloat16 or float16. (default: float32 on a CPU, else bfloat16)"),
 ]
-Causal = Annotated[bool, typer.Option("--causal", help="Hide later positions, as in the decoder.")]
-WeightDropout = Annotated[float, typer.Option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")]
+Causal = Annotated[bool, _attention_option("--causal", help="Hide later positions, as in the decoder.")]
+WeightDropout = Annotated[float, _attention_option("--dropout", min=0, max=0.99, help="Dropout on attention weights.")]
 Window = Annotated[
     int | None,
-    typer.Option(
+    _attention_option(
         "--window", min=1, help="window, dilated, bigbird: keys on each side; blocks: tokens of a block. (256)"
     ),
 ]
-Rank = Annotated[int | None, typer.Option("--rank", min=1, help="linformer: mixtures of keys. (64)")]
+Rank = Annotated[int | None, _attention_option("--rank", min=1, help="linformer: mixtures of keys. (64)")]
 Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")]
 MeasureTraining = Annotated[
     bool, typer.Option("--train", help="Measure the training step instead, beside one made of torch's layers.")

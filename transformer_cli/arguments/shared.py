@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,11 @@ from transformer_cli.errors import UserError
 
 #: What the search takes at most (``DecodeSettings``), known here so that a message names the option that was typed.
 WIDEST, LARGEST = 1000, 2**63 - 1
+
+#: Panels of the help. Switches stand apart: the column of their --no- would cut long names in 80 columns.
+search_option = partial(typer.Option, rich_help_panel="Search")
+switch = partial(typer.Option, rich_help_panel="Search: yes or no")
+running_option = partial(typer.Option, rich_help_panel="Running")
 
 
 class Normalization(StrEnum):
@@ -52,35 +58,35 @@ Runs = Annotated[
         help="Run folder (default: the newest run); repeated: runs of one tokenizer translate together.",
     ),
 ]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results and errors, no progress or notes.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a user error too.")]
+Device = Annotated[str, running_option("--device", help="auto, cpu, cuda or cuda:N.")]
+AsJson = Annotated[bool, running_option("--json", help="Print exactly one JSON document on stdout.")]
+Quiet = Annotated[bool, running_option("--quiet", "-q", help="Only results and errors, no progress or notes.")]
+Debug = Annotated[bool, running_option("--debug", help="Show the traceback of a user error too.")]
 To = Annotated[str | None, typer.Option("--to", help="Target language, if the run has data.more_targets.")]
 BeamSize = Annotated[
-    int | None, typer.Option("--beam-size", "-b", min=1, max=WIDEST, help="Hypotheses kept per step; 1 is greedy.")
+    int | None, search_option("--beam-size", "-b", min=1, max=WIDEST, help="Hypotheses kept per step; 1 is greedy.")
 ]
 LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", min=0, max=100, help="Alpha of the length normalisation; 0: none.")
+    float | None, search_option("--length-penalty", min=0, max=100, help="Alpha of the length normalisation; 0: none.")
 ]
 LengthNormalization = Annotated[
     Normalization | None,
-    typer.Option(
+    search_option(
         "--length-normalization",
         help="Score: log P / ((5 + length) / 6)^alpha (gnmt), or log P / length^alpha (plain); length counts </s>.",
     ),
 ]
 EarlyStopping = Annotated[
     bool | None,
-    typer.Option(
+    switch(
         "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when none can win."
     ),
 ]
 Shortlist = Annotated[
     bool | None,
-    typer.Option("--shortlist/--no-shortlist", help="Choose among likely pieces only (tfm shortlist), or among all."),
+    switch("--shortlist/--no-shortlist", help="Choose among likely pieces only (tfm shortlist), or among all."),
 ]
-BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
+BatchSize = Annotated[int | None, running_option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
 
 
 def told_once(run: Path | None, same: Path | None) -> Path | None:
@@ -104,7 +110,7 @@ def _tokens_or_auto(text: str | None) -> int | str | None:
 
 BatchTokens = Annotated[
     str | None,
-    typer.Option(
+    running_option(
         "--batch-tokens",
         metavar="N|auto",
         callback=_tokens_or_auto,

@@ -1,6 +1,7 @@
 """``tfm translate``: what can be asked for."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,13 @@ from transformer_cli.arguments.shared import (
     Runs,
     Shortlist,
     To,
+    running_option,
+    search_option,
 )
 from transformer_cli.errors import UserError
+
+_sample_option = partial(typer.Option, rich_help_panel="Samples")
+_wish = partial(typer.Option, rich_help_panel="Wishes")
 
 
 class InputFormat(StrEnum):
@@ -66,18 +72,18 @@ OutputPath = Annotated[str, typer.Option("--output", "-o", help="File to write (
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from OUTPUT.part, left by an interrupted job.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Throw OUTPUT.part away and start anew.")]
 NBest = Annotated[
-    int, typer.Option("--n-best", min=1, max=WIDEST, help="Translations per line: of the beam, or samples.")
+    int, search_option("--n-best", min=1, max=WIDEST, help="Translations per line: of the beam, or samples.")
 ]
 MaxLengthRatio = Annotated[
     float | None,
-    typer.Option("--max-length-ratio", min=0.01, max=100, help="Target tokens per source token (plus 10)."),
+    search_option("--max-length-ratio", min=0.01, max=100, help="Target tokens per source token (plus 10)."),
 ]
 MinLength = Annotated[
-    int | None, typer.Option("--min-length", min=0, max=LARGEST, help="Least target tokens of a translation.")
+    int | None, search_option("--min-length", min=0, max=LARGEST, help="Least target tokens of a translation.")
 ]
 NoRepeatNgram = Annotated[
     int | None,
-    typer.Option(
+    search_option(
         "--no-repeat-ngram", min=0, max=LARGEST, help="No N tokens in a row may recur in a translation; 0: all may."
     ),
 ]
@@ -86,45 +92,49 @@ Alignment = Annotated[
 ]
 SearchEngine = Annotated[
     Engine,
-    typer.Option("--engine", help="ctranslate2 needs an export (tfm export); auto: it, where it says the same."),
+    running_option("--engine", help="ctranslate2 needs an export (tfm export); auto: it, where it says the same."),
 ]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Lines of text, of tab-separated values, or of JSON.")]
 
 
-Sample = Annotated[bool, typer.Option("--sample", help="Draw --n-best translations from the model, not the best ones.")]
+Sample = Annotated[
+    bool, _sample_option("--sample", help="Draw --n-best translations from the model, not the best ones.")
+]
 Temperature = Annotated[
     float | None,
-    typer.Option("--temperature", min=0.01, max=100, help="Draw by P^(1/T): below 1 the probable more often."),
+    _sample_option("--temperature", min=0.01, max=100, help="Draw by P^(1/T): below 1 the probable more often."),
 ]
 TopK = Annotated[
-    int | None, typer.Option("--top-k", min=0, max=LARGEST, help="Draw from the K most probable tokens; 0: all.")
+    int | None, _sample_option("--top-k", min=0, max=LARGEST, help="Draw from the K most probable tokens; 0: all.")
 ]
-TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the least set of tokens that holds P; 1: all.")]
+TopP = Annotated[
+    float | None, _sample_option("--top-p", help="Draw from the least set of tokens that holds P; 1: all.")
+]
 Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, max=LARGEST, help="What is drawn depends on it and the line's number.")
+    int | None, _sample_option("--seed", min=0, max=LARGEST, help="What is drawn depends on it and the line's number.")
 ]
 Mbr = Annotated[
     int | None,
-    typer.Option(
+    _sample_option(
         "--mbr", metavar="N", min=2, max=WIDEST, help="Draw N translations, take the one most like the others (chrF)."
     ),
 ]
 
 Prefix = Annotated[
     str | None,
-    typer.Option("--prefix", help="Text with which every translation starts; JSON lines may have their own."),
+    _wish("--prefix", help="Text with which every translation starts; JSON lines may have their own."),
 ]
 
 GlossaryFile = Annotated[
     Path | None,
-    typer.Option("--glossary", metavar="FILE", help="Terms, one a line, a tab and the translation that each must get."),
+    _wish("--glossary", metavar="FILE", help="Terms, one a line, a tab and the translation that each must get."),
 ]
 Forbid = Annotated[
-    Path | None, typer.Option("--forbid", metavar="FILE", help="Phrases, one a line, that no translation may hold.")
+    Path | None, _wish("--forbid", metavar="FILE", help="Phrases, one a line, that no translation may hold.")
 ]
 
 Workers = Annotated[
-    str, typer.Option("--workers", metavar="N|auto", help="Processes that share a long job; auto: if it is faster.")
+    str, running_option("--workers", metavar="N|auto", help="Processes that share a long job; auto: if it is faster.")
 ]
 
 

@@ -64,7 +64,7 @@ def chosen_kernels(named: str | None, flash: bool) -> list[Kernel]:
     return [kernel for kernel in KERNELS if kernel in wanted]
 
 
-def told_sizes(kernels: Sequence[Kernel], told: Mapping[str, int | None]) -> dict[str, int]:
+def told_sizes(kernels: Sequence[Kernel], told: Mapping[str, int | None]) -> dict[str, Any]:
     """Return what ``--window`` and ``--rank`` say, if they say something.
 
     Raises:
