@@ -113,6 +113,12 @@ def test_lines_of_a_fresh_run_are_their_own(name: str, fresh: Path) -> None:
     assert_same(name, fresh, None, n=10, few=2, max_length_ratio=0.5)
 
 
+def test_long_translations_of_a_fresh_run_are_their_own(fresh: Path) -> None:
+    """A wide beam looks at hundreds of columns, and hidden ones must not say how the products are cut."""
+    texts = assert_same("beam 5", fresh, None, n=10, few=2, beam_size=8, max_length_ratio=6)
+    assert max(map(len, texts)) > 200
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("name", "n"), [(name, 300 if name == "wishes" else 1000) for name in SEARCHES])

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from model_rig import sentences, tiny_model
 from torch import Tensor
 
 from transformer_cli.model.cache import padded_keys
+from transformer_cli.model.kernels import cached_attention
 from transformer_cli.model.linear import Linear
 from transformer_cli.model.packed import Affine, PackedFeedForward
 from transformer_cli.model.transformer import Transformer
@@ -163,9 +165,32 @@ def test_outputs_of_packed_layers_stand_head_by_head(n_inputs: int) -> None:
     assert packed.weight.is_contiguous() == (n_inputs <= 512)  # wider products are equal in every batch only so
 
 
-@pytest.mark.parametrize(("length", "d_head", "expected"), [(1, 32, 16), (17, 32, 32), (1, 16, 32), (33, 8, 64)])
+@pytest.mark.parametrize(
+    ("length", "d_head", "expected"),
+    [(1, 32, 16), (17, 32, 32), (1, 16, 32), (33, 8, 64), (512, 8, 512), (513, 8, 576), (9, 1, 256), (1060, 32, 1072)],
+)
 def test_padded_keys(length: int, d_head: int, expected: int) -> None:
     assert padded_keys(length, d_head) == expected
+
+
+@pytest.mark.parametrize("d_head", [8, 32])
+@pytest.mark.parametrize("queries", [1, 2, 5])
+@pytest.mark.parametrize("length", [17, 250, 272, 500, 528, 1030])
+def test_hidden_keys_move_no_bit_of_what_is_attended_to(length: int, queries: int, d_head: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    own, lowest = padded_keys(length, d_head), torch.finfo(torch.float32).min
+    found = []
+    for columns in (own, *(padded_keys(length + more, d_head) for more in (16, 100, 256, 800))):
+        generator.manual_seed(0)
+        query = torch.randn(3, queries, d_head, generator=generator)
+        key = F.pad(torch.randn(3, d_head, length, generator=generator), (0, columns - length), value=9.0)
+        value = F.pad(torch.randn(3, length, d_head, generator=generator), (0, 0, 0, columns - length), value=9.0)
+        bias = torch.zeros(3, queries, columns)
+        bias[..., length:] = lowest
+        found.append(cached_attention(query, key, value, bias))
+    assert all(torch.equal(found[0], other) for other in found[1:])
+    scores = (query @ key)[..., :length] / d_head**0.5
+    torch.testing.assert_close(found[0], scores.softmax(-1) @ value[:, :length])
 
 
 @torch.no_grad()

@@ -9,8 +9,9 @@ are the same at every step, and for all hypotheses of a sentence. Both are kept,
 A step writes its K new keys and values into the next K columns of its place and moves none: which columns a hypothesis
 descends from is said by a mask. (Copying the past of a beam's five hypotheses at every step took a quarter of the
 time.) Places are at different positions; a new sentence takes the place of a finished one. All lengths of keys are
-multiples of 16, with at least 400 numbers in a head's keys: there the products of torch's CPU kernels are equal to the
-last bit however many hidden columns follow. Who takes which place is decided in ``decoding/``.
+multiples of 16, with at least 400 numbers in a head's keys, of which 256 are summed at once: there the products of
+torch's CPU kernels are equal to the last bit however many hidden columns follow. Who takes which place is decided in
+``decoding/``.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_cli.model.kernels import cached_attention
+from transformer_cli.model.kernels import KEYS_AT_ONCE, cached_attention
 
 if TYPE_CHECKING:
     from transformer_cli.model.attention import MultiHeadAttention
@@ -35,8 +36,10 @@ _FEWEST = 400  # numbers: torch multiplies smaller matrices by another kernel
 
 def padded_keys(length: int, d_head: int) -> int:
     """Return the number of keys to attend to, of which the first ``length`` are real."""
-    least = max(length, -(-_FEWEST // d_head))
-    return -(-least // _MULTIPLE) * _MULTIPLE
+    fewest = min(-(-_FEWEST // d_head), KEYS_AT_ONCE)
+    whole, rest = divmod(length, KEYS_AT_ONCE)
+    least = max(rest, fewest) if rest or not whole else 0
+    return whole * KEYS_AT_ONCE + -(-least // _MULTIPLE) * _MULTIPLE
 
 
 class AttentionCache:

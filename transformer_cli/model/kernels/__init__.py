@@ -6,6 +6,7 @@ that hold scores or take a mask of numbers (naive, sdpa) also take a ``bias``. `
 
 from transformer_cli.model.kernels.dense import (
     IMPLEMENTATIONS,
+    KEYS_AT_ONCE,
     Core,
     at_least_float32,
     cached_attention,
@@ -21,6 +22,7 @@ from transformer_cli.model.kernels.sparse import SparseAttention
 
 __all__ = [
     "IMPLEMENTATIONS",
+    "KEYS_AT_ONCE",
     "Core",
     "Linformer",
     "Pattern",
