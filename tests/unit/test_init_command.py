@@ -62,3 +62,11 @@ def test_pairs_are_in_two_files_or_in_one(given: list[str], capsys: pytest.Captu
         main(["init", *given])
     assert left.value.code == 2
     assert "expected: --src and --tgt, --tsv, or --jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("pairs", "optimizer", "warmup_steps"), [(500, "adamw", 20), (10_000, "muon", 100)])
+def test_the_recipe_fits_the_number_of_pairs(tmp_path: Path, pairs: int, optimizer: str, warmup_steps: int) -> None:
+    text = "".join(f"{number}\n" for number in range(pairs))
+    write_recipe(files(tmp_path, text, text), (None, None), tmp_path / "my.yaml", False)
+    train = load_recipe(str(tmp_path / "my.yaml")).train
+    assert (train.optimizer, train.warmup_steps) == (optimizer, warmup_steps)
