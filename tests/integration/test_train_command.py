@@ -358,6 +358,7 @@ def test_stopped_before_the_first_step_it_says_how_to_go_on(
         patch.setattr(train, "prepare", stop)
         done = tfm(*recipe)
     assert (done.code, "before the first step; no run was made" in done.err) == (130, True)
+    assert "error:" not in done.err
     assert not (tmp_path / "r").exists()
     with monkeypatch.context() as patch:
         patch.setattr(train.Trainer, "train", stop)
