@@ -190,7 +190,7 @@ def _path(problem: ErrorDetails) -> Path_:
 
 
 def _given(problem: ErrorDetails, places: dict[Path_, str]) -> Path_:
-    """Return the key that was given and is wrong: one value may be that of several keys, such as ``attention: sdpa``."""
+    """Return the key that was given and is wrong: one value may be that of several keys (``attention: sdpa``)."""
     path = _path(problem)
     prefixes = [path[:n] for n in range(len(path), 0, -1)]
     return path if problem["type"] == "missing" else next((key for key in prefixes if key in places), path)

@@ -74,9 +74,7 @@ def test_a_picture_and_arrays(tfm: Tfm, run: Path, tmp_path: Path, ending: str) 
             assert arrays[side].tolist() == shown[side]
 
 
-def test_a_picture_says_what_its_rows_are(
-    tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_says_what_its_rows_are(tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     drawn: list[Figure] = []

@@ -79,7 +79,8 @@ LengthNormalization = Annotated[
 EarlyStopping = Annotated[
     bool | None,
     switch(
-        "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when no other can win."
+        "--early-stopping/--no-early-stopping",
+        help="Stop when a beam of hypotheses has ended, not when no other can win.",
     ),
 ]
 Shortlist = Annotated[
