@@ -86,9 +86,7 @@ def test_sigterm_cleans_up(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_while_waiting_for_a_line_is_said(
-    run: Path, tmp_path: Path, number: signal.Signals, code: int
-) -> None:
+def test_a_signal_while_waiting_for_a_line(run: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
     os.mkfifo(tmp_path / "stdin")
     process = ForkedTfm.start(tmp_path, "translate", "--run", run)
     with (tmp_path / "stdin").open("wb", buffering=0) as stdin:
