@@ -5,12 +5,14 @@ Scalars are read as text, so that the schema decides what they are: PyYAML alone
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
@@ -18,6 +20,7 @@ from transformer_cli.shipped import shipped, shipped_recipes
 from transformer_cli.wording import counted, kind_of
 
 Path_ = tuple[str, ...]
+Without = Callable[[Collection[Path_]], dict[str, Any]]  # the recipe's values, without the overrides of some keys
 _NULLS = {"", "~", "null", "Null", "NULL"}
 
 
@@ -29,11 +32,16 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> Config:
     """
     path = find_recipe(name)
     values, places = read_yaml(path)
+    given = []
     for override in overrides:
         key, value = parse_override(override)
-        _assign(values, key, value)
+        given.append((key, value))
         places = {k: v for k, v in places.items() if k[: len(key)] != key} | {key: f"-s {override}"}
-    return validate(values, places, str(path))
+
+    def without(keys: Collection[Path_]) -> dict[str, Any]:
+        return _overridden(values, [(key, value) for key, value in given if key not in keys])
+
+    return _checked(without, places, str(path))
 
 
 def find_recipe(name: str) -> Path:
@@ -81,12 +89,12 @@ def to_yaml(config: Config) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def validate(values: dict[str, Any], places: dict[Path_, str], file: str) -> Config:
-    """Check plain values against the schema; every error names its place, value and what is allowed."""
+def _checked(without: Without, places: dict[Path_, str], file: str) -> Config:
+    """Check the values against the schema; every error names its place, value and what is allowed."""
     try:
-        return Config.model_validate(values)
+        return Config.model_validate(without(()))
     except ValidationError as error:
-        raise _explain(error, places, file) from None
+        raise _explain(error, without, places, file) from None
 
 
 def _read(text: str, where: str, at: Path_, places: dict[Path_, str]) -> Any:
@@ -135,6 +143,13 @@ def _plain(node: yaml.Node | None, at: Path_, file: str, places: dict[Path_, str
     return mapping
 
 
+def _overridden(values: dict[str, Any], given: Iterable[tuple[Path_, Any]]) -> dict[str, Any]:
+    changed = deepcopy(values)
+    for key, value in given:
+        _assign(changed, key, deepcopy(value))
+    return changed
+
+
 def _assign(values: dict[str, Any], key: Path_, value: Any) -> None:
     *parents, last = key
     for parent in parents:
@@ -151,12 +166,13 @@ def _is_short_form(values: dict[str, Any], parent: str) -> bool:
     return parent == "attention" and isinstance(values.get(parent), str)
 
 
-def _explain(error: ValidationError, places: dict[Path_, str], file: str) -> ConfigError:
-    first, *others = error.errors(include_url=False)
-    path = tuple(str(part) for part in first["loc"] if part not in ("str", "int", "list[str]"))
-    where = _place(path, places, file)
+def _explain(error: ValidationError, without: Without, places: dict[Path_, str], file: str) -> ConfigError:
+    first, *_ = error.errors(include_url=False)
+    path = _path(first)
+    where = _place(first, without, places, file)
     name = ".".join(path) or "configuration"
-    more = f"{counted(len(others), 'more problem')}, told when this one is mended" if others else None
+    others = len({_given(problem, places) for problem in error.errors()}) - 1
+    more = f"{counted(others, 'more problem')}, told when this one is mended" if others else None
     if first["type"] == "extra_forbidden":
         hint = "; ".join([_nearest(path), *([more] if more else [])])
         return ConfigError(f"unknown key {name}", where=where, hint=hint)
@@ -169,11 +185,36 @@ def _explain(error: ValidationError, places: dict[Path_, str], file: str) -> Con
     )
 
 
-def _place(path: Path_, places: dict[Path_, str], file: str) -> str:
-    """Return where a key was given: overrides of it or inside it come before the file."""
-    overrides = [place for key, place in places.items() if place.startswith("-s ") and key[: len(path)] == path]
-    found = next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
-    return " ".join(overrides) or found
+def _path(problem: ErrorDetails) -> Path_:
+    return tuple(str(part) for part in problem["loc"] if part not in ("str", "int", "list[str]"))
+
+
+def _given(problem: ErrorDetails, places: dict[Path_, str]) -> Path_:
+    """Return the key that was given and is wrong: one value may be that of several keys (``attention: sdpa``)."""
+    path = _path(problem)
+    prefixes = [path[:n] for n in range(len(path), 0, -1)]
+    return path if problem["type"] == "missing" else next((key for key in prefixes if key in places), path)
+
+
+def _place(problem: ErrorDetails, without: Without, places: dict[Path_, str], file: str) -> str:
+    """Return where a problem comes from: the overrides inside its key without which it would not be there, or the file.
+
+    What a section refuses is often about two of its keys: overrides of others are innocent.
+    """
+    path = _path(problem)
+    inside = [key for key, place in places.items() if place.startswith("-s ") and key[: len(path)] == path]
+    if inside and not _is_found(problem, without(inside)):
+        blamed = [key for key in inside if not _is_found(problem, without([key]))]
+        return " ".join(places[key] for key in blamed or inside)
+    return next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
+
+
+def _is_found(problem: ErrorDetails, values: dict[str, Any]) -> bool:
+    try:
+        Config.model_validate(values)
+    except ValidationError as error:
+        return any((one["loc"], one["msg"]) == (problem["loc"], problem["msg"]) for one in error.errors())
+    return False
 
 
 def _shown(value: object) -> str:

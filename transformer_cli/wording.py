@@ -14,6 +14,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def searched(beam_size: int) -> str:
+    """Return how a search that keeps so many hypotheses is called: ``greedy``, ``beam 5``."""
+    return "greedy" if beam_size == 1 else f"beam {beam_size}"
+
+
 def kind_of(value: object) -> str:
     """Return what JSON and YAML, and not Python, call the type of a value: ``null``, ``text``, ``number``, ``object``.
 

@@ -90,7 +90,10 @@ def test_the_mean_of_the_last_checkpoints_becomes_the_model_if_it_is_better(tmp_
     assert progress.validations[-1].average == [6, 9, 12]
     assert "validation of the average of steps 6, 9, 12: loss 6.500" in (run.path / "train.log").read_text()
     print_report(report, as_json=False)
-    assert "average of steps 6, 9, 12: dev BLEU 43.50, loss 6.500, better: it is the run's" in capsys.readouterr().out
+    assert (
+        "average of steps 6, 9, 12: dev BLEU 43.50 (greedy), loss 6.500, better: it is the run's"
+        in capsys.readouterr().out
+    )
     print_report(report, as_json=True)
     assert json.loads(capsys.readouterr().out)["average"]["is_model"] is True
 

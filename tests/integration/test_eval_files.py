@@ -98,7 +98,7 @@ def test_details_and_comparison(ref, tmp_path):
     src = write(tmp_path / "src.en", b"The dog sleeps today.\nThe cat runs.\nNo!\n")
     report = run_eval(EvalRequest(src=src, refs=(ref,), hyp=hyp, compare=ref, details=True))
     text = shown(report)
-    assert "BLEU by length of the source" in text
+    assert "BLEU by length of the source, in words" in text
     assert "[bold]Katze[/]" in text  # a sentence is no markup
     assert "    source      No!" in text
     assert f"compared with {ref}" in text

@@ -11,7 +11,7 @@ from toy_language import TINY
 
 from transformer_cli import load
 from transformer_cli.cli import main
-from transformer_cli.inspection.inspector import Inspector, SentenceMaps
+from transformer_cli.inspection.inspector import ROWS, Inspector, SentenceMaps
 
 TEXT = "one cats sleep."
 
@@ -21,7 +21,9 @@ def test_the_translation_is_that_of_translate(tfm: Tfm, run: Path) -> None:
     assert done.code == 0
     assert done.lines[0] == tfm("translate", "--run", run, TEXT).lines[0] == load(str(run)).translate([TEXT])[0]
     assert "cross attention, layer" in done.lines[2]
+    assert done.lines[2].endswith(": rows (tokens predicted, up to </s>) look at columns")
     assert "from a weight of 0.2 on" in done.lines[3]
+    assert done.lines[3].endswith("▁ begins a word")
     assert done.lines[-1].split()[0] == "</s>"
 
 
@@ -70,6 +72,19 @@ def test_a_picture_and_arrays(tfm: Tfm, run: Path, tmp_path: Path, ending: str) 
         assert arrays["cross.1"] == pytest.approx(np.array(shown["weights"]["cross"][0]), abs=1e-4)
         for side in ("src_pieces", "tgt_inputs", "tgt_pieces"):
             assert arrays[side].tolist() == shown[side]
+
+
+def test_a_picture_says_what_its_rows_are(tfm: Tfm, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    assert tfm("inspect", "--run", run, TEXT, "-o", tmp_path / "maps.png").code == 0
+    rows = {axes.get_title().split()[0]: axes.get_ylabel() for axes in drawn[0].axes if axes.get_ylabel()}
+    assert rows == ROWS
+    ticks = {axes.get_title().split()[0]: axes.get_yticklabels() for axes in drawn[0].axes if axes.get_ylabel()}
+    assert (ticks["decoder"][0].get_text(), ticks["cross"][-1].get_text()) == ("<s>", "</s>")
+    assert "begins a word" in drawn[0].get_suptitle()
 
 
 def test_arrays_never_replace_a_file_of_the_run(tfm: Tfm, run: Path, tmp_path: Path) -> None:

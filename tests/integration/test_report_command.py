@@ -29,7 +29,7 @@ def scored(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def report_of(tfm: Tfm, run: Path, place: Path, *options: object) -> tuple[str, str]:
     done = tfm("report", run, "-o", place, "--device", "cpu", *options)
-    assert (done.code, done.lines) == (0, [str(place)]), done.err
+    assert (done.code, done.lines) == (0, [f"wrote {place}"]), done.err
     return place.read_text(encoding="utf-8"), done.err
 
 
@@ -45,6 +45,7 @@ def test_all_parts_are_filled_and_the_run_stays_as_it_is(tfm: Tfm, scored: Path,
     assert contents_of(scored) == before
     assert "98.76 ± 1.50" in seen.sections["scores"]
     assert "7 of the 30 dev sentences" in seen.sections["lengths"]
+    assert "length in words" in seen.sections["lengths"]
     assert "d_model: 32" in seen.sections["configuration"]
     assert "tokenizer_sha256" in seen.sections["origin"]
     assert "encoder.layers.*.self_attn" in seen.sections["parameters"]

@@ -85,13 +85,14 @@ def test_sigterm_cleans_up(run: Path, tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_sigterm_while_waiting_for_a_line(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_waiting_for_a_line(run: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
     os.mkfifo(tmp_path / "stdin")
     process = ForkedTfm.start(tmp_path, "translate", "--run", run)
     with (tmp_path / "stdin").open("wb", buffering=0) as stdin:
         stdin.write(b"one cats sleep.\n")
-        code = process.send_when(lambda: process.out.endswith("\n"), signal.SIGTERM)
-    assert (code, process.err) == (143, "")
+        ended = process.send_when(lambda: process.out.endswith("\n"), number)
+    assert (ended, process.err) == (code, f"stopped by {number.name}\n")
 
 
 # Streams
@@ -213,6 +214,8 @@ def test_stopped_before_its_first_validation_a_run_translates(files: Path, tmp_p
     command = ["train", "-c", files / "my.yaml", "--run", tmp_path / "r", *TINY, *endless]
     process = ForkedTfm.start(tmp_path / "io", *command)
     assert process.send_when((tmp_path / "r/metrics.jsonl").exists, signal.SIGINT) == 130
+    assert "\nstopped by SIGINT after step " in process.err
+    assert "error" not in process.err
     assert len(load(str(tmp_path / "r")).translate(["one cats sleep."])) == 1
 
 

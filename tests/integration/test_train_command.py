@@ -63,6 +63,7 @@ def test_a_run_is_extended_as_if_it_had_been_longer_from_the_start(tfm: Tfm, fil
     assert tfm("train", "-c", files / "my.yaml", "--run", short, *TINY, "-s", "train.max_steps=20").code == 0
     done = tfm("train", "--resume", "--run", short, "-s", "train.max_steps=30")
     assert (done.code, b"finished: 30 steps" in done.out) == (0, True)
+    assert re.search(rb" s since it was resumed\nbest: dev BLEU [0-9.]+ \(greedy\), loss ", done.out)
     assert tfm("train", "-c", files / "my.yaml", "--run", whole, *TINY, "-s", "train.max_steps=30").code == 0
     last = Path("checkpoints") / "step-30"
     assert sha256(short / last / "model.safetensors") == sha256(whole / last / "model.safetensors")
@@ -139,7 +140,7 @@ def test_the_default_run_folder_is_recipe_and_time(
     assert [(run["name"], run["pair"], run["steps"], run["status"]) for run in listed] == [
         (folder.name, "en-de", 2, "finished")
     ]
-    assert folder.name in tfm("runs").out.decode()
+    assert re.search(rf" \d+\.\d \(greedy\) .* runs/{folder.name}$", tfm("runs").out.decode(), re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +359,7 @@ def test_stopped_before_the_first_step_it_says_how_to_go_on(
         patch.setattr(train, "prepare", stop)
         done = tfm(*recipe)
     assert (done.code, "before the first step; no run was made" in done.err) == (130, True)
+    assert "error:" not in done.err
     assert not (tmp_path / "r").exists()
     with monkeypatch.context() as patch:
         patch.setattr(train.Trainer, "train", stop)

@@ -94,7 +94,7 @@ def hostile() -> Contents:
         validations=[{"kind": "validation", "step": 3, "loss": 1.0, "decoding": EVIL, "signature": EVIL}],
         scores=[score],
         decoding=EVIL,
-        translations=Translations(1, EVIL, [Bucket("0-5", 1, 12.5, "sig")], [line]),
+        translations=Translations(1, EVIL, [Bucket("0-5", EVIL, 1, 12.5, "sig")], [line]),
         maps=[packed(SentenceMaps(EVIL, EVIL, pieces, pieces, pieces, weights), EVIL)],
         heads=[head],
         doubles=[(head, 2)],

@@ -359,6 +359,8 @@ def test_an_interrupted_sweep_keeps_what_was_measured(monkeypatch):
     out = io.StringIO()
     bench.render(report, Console(file=out, width=80))
     assert "interrupted: the rows above are those that were finished" in out.getvalue()
+    with pytest.raises(KeyboardInterrupt):  # nothing was measured, and there is nothing to show
+        bench.run_bench(bench.BenchRequest([24], heads=2, head_dim=8, repeats=1, device="cpu"))
 
 
 def test_rounds_that_were_finished_before_ctrl_c_count(monkeypatch):

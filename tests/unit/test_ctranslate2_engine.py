@@ -232,6 +232,11 @@ def test_an_export_is_found_in_and_beside_its_run_and_only_with_its_weights(
     (run / "model.safetensors").write_bytes(b"weights")
     with pytest.raises(RunError, match=r"has no CTranslate2 export(.|\n)*tfm export --run"):
         ExportFolder.of(run)
+    monkeypatch.chdir(tmp_path)
+    for place, named in ((run, str(tmp_path)), (Path("run"), "in run-ctranslate2")):
+        with pytest.raises(RunError, match="no CTranslate2 export") as raised:
+            ExportFolder.of(place)
+        assert (str(tmp_path) in str(raised.value), named in str(raised.value)) == (place.is_absolute(), True)
     made = export(pronounced(config()), config(), run / "ctranslate2")
     with pytest.raises(RunError, match=r"from other weights(.|\n)*--overwrite"):
         ExportFolder.of(run)
@@ -242,7 +247,7 @@ def test_an_export_is_found_in_and_beside_its_run_and_only_with_its_weights(
     beside = made.path.rename(tmp_path / "run-ctranslate2")
     assert ExportFolder.of(run).path == beside
     monkeypatch.chdir(run)
-    assert ExportFolder.of(Path()).path == beside
+    assert ExportFolder.of(Path()).path.resolve() == beside
     assert ExportFolder.of(beside).config == config()
 
 

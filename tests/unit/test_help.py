@@ -19,3 +19,4 @@ def test_no_option_is_cut(command, monkeypatch):
     assert names
     assert names <= words
     assert max(map(len, done.stdout.splitlines())) == 80
+    assert "[[" not in done.stdout

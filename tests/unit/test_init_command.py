@@ -39,6 +39,20 @@ def test_a_file_is_no_translation_of_itself(tmp_path: Path) -> None:
         write_recipe({"src": source, "tgt": source}, ("en", "de"), tmp_path / "my.yaml", False)
 
 
+def test_every_choice_of_a_comment_can_be_taken(tmp_path: Path) -> None:
+    output = tmp_path / "my.yaml"
+    write_recipe(files(tmp_path, "a\n", "b\n"), (None, None), output, False)
+    choices = {
+        line.split(":")[0].strip(): line.split("# ")[1].split(": ")[0].split(" | ")
+        for line in output.read_text(encoding="utf-8").partition("  attention:\n")[2].splitlines()[:3]
+    }
+    assert choices["decoder"] == ["naive", "sdpa", "flash", "sparse"]
+    for place, kernels in choices.items():
+        for kernel in kernels:
+            recipe = load_recipe(str(output), [f"model.attention.{place}={kernel}"])
+            assert getattr(recipe.model.attention, place) == kernel
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("tsv", "a\tx\tCC-BY\n\ty\t\nc\tz\t\n"), ("jsonl", '{"en": "a", "de": "x"}\n{"en": "c", "de": "z"}\n')],

@@ -16,7 +16,7 @@ FOUND = ValidationRecord(
 
 
 def told(progress):
-    progress.start(0, 400)
+    progress.start(0, 400, is_timed=False)
     progress.stepped(50, 400)
     progress.logged(RECORD)
     progress.validated(FOUND)
@@ -46,10 +46,14 @@ def test_the_live_display_shows_brackets_of_sentences_as_text():
 def test_a_run_of_unknown_length_can_be_shown():
     lines = []
     progress = PlainProgress(lines.append)
-    progress.start(0, None)
+    progress.start(0, None, is_timed=True)
+    progress.start(7, 1_400, is_timed=True)
+    progress.start(7, 1_400, is_timed=False)
     progress.logged(TrainRecord(50, 1.0, 3.0, 0.001, None, 1.0, 0, None, None))
     assert lines == [
         "training from step 0 until its time is up",
+        "training from step 7 to step 1,400, or until its time is up",
+        "training from step 7 to step 1,400",
         "step 50  epoch 1.00  loss 3.000  lr 1.00e-03  1 tokens/s",
     ]
 

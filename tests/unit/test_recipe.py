@@ -143,6 +143,43 @@ def test_combinations_without_meaning_are_refused_by_name(recipe, overrides: lis
         recipe(MINIMAL, *overrides)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "blamed"),
+    [
+        (["model.encoder_layers=1", "model.sparse.window=4"], ["model.sparse.window=4"]),
+        (["model.d_model=130", "model.n_heads=3", "model.d_ff=8"], ["model.d_model=130", "model.n_heads=3"]),
+        (["model.n_heads=8", "model.d_k=7", "model.positions=rotary"], ["model.d_k=7", "model.positions=rotary"]),
+        (["train.lr=0.1", "tokenizer.joint=false", "data.max_length=9"], ["tokenizer.joint=false"]),
+        (["model.attention=sdpa", "model.attention.cross=sparse"], ["model.attention.cross=sparse"]),
+        (["train.lr=0.1", "train.lr=fast"], ["train.lr=fast"]),
+    ],
+)
+def test_only_the_overrides_that_make_a_problem_are_its_place(recipe, overrides: list[str], blamed: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        recipe(MINIMAL, *overrides)
+    assert caught.value.where == " ".join(f"-s {override}" for override in blamed)
+
+
+def test_a_problem_of_the_file_is_not_blamed_on_an_override(recipe) -> None:
+    with pytest.raises(ConfigError) as caught:
+        recipe(MINIMAL + "model: {sparse: {window: 4}}\n", "model.d_model=64")
+    assert caught.value.where.endswith("r.yaml:3:1")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "more"),
+    [
+        (["model.attention=sparze"], None),
+        (["model.attention=sparze", "train.lr=fast"], "1 more problem, told when this one is mended"),
+        (["model.attention.cross=x", "model.attention.encoder=x"], "1 more problem, told when this one is mended"),
+    ],
+)
+def test_a_value_that_is_wrong_in_several_places_is_one_problem(recipe, overrides: list[str], more: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        recipe(MINIMAL, *overrides)
+    assert caught.value.hint == more
+
+
 def test_an_unknown_recipe_lists_the_shipped_ones() -> None:
     with pytest.raises(ConfigError, match=r"base\.yaml"):
         load_recipe("no-such.yaml")

@@ -183,7 +183,7 @@ def test_the_first_score_to_see_is_that_of_the_recipes_own_search(scores: list[d
 @pytest.mark.parametrize(("count", "best", "worst"), [(1, 1, 0), (5, 3, 2), (500, 10, 10)])
 def test_the_page_says_how_many_sentences_it_shows(count: int, best: int, worst: int) -> None:
     lines = [line(number, 100 - number / 9) for number in range(count)]
-    shown = Translations(count, "beam 5", [Bucket("0-5", count, 12.5, "sig")], lines)
+    shown = Translations(count, "beam 5", [Bucket("0-5", "words", count, 12.5, "sig")], lines)
     section = " ".join(Seen(page(replace(hostile(), translations=shown))).sections["sentences"].split())
     assert f"The {best} best and the {worst} worst of the same {count} sentence" in section
     assert section.count("chrF line") == best + worst

@@ -123,6 +123,7 @@ def test_buckets_hold_every_line_once_and_score_it():
     ]
     chosen = [i for i, line in enumerate(sources) if len(line.split()) > 50]
     alone = score([hyps[i] for i in chosen], [[refs[i] for i in chosen]], tgt_lang="en")[0]
+    assert {bucket.unit for bucket in buckets} == {"words"}
     assert buckets[-1].bleu == alone.value
     assert buckets[-1].signature == alone.signature
 

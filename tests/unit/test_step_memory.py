@@ -145,6 +145,8 @@ def test_an_interrupted_sweep_keeps_what_was_measured(monkeypatch: pytest.Monkey
     assert report.interrupted
     assert "interrupted: the rows above are those that were finished" in shown(report)
     assert "interrupted" not in shown(replace(report, interrupted=False))
+    with pytest.raises(KeyboardInterrupt):  # nothing was measured, and there is nothing to show
+        command.run_step_memory(command.StepMemoryRequest([16], device="cpu"), lambda _: None)
 
 
 def test_kernels_are_those_that_a_whole_model_can_have() -> None:

@@ -9,7 +9,7 @@ from transformer_cli.arguments.shared import AsJson, Debug, Device, Quiet, SameR
 
 RunArgument = Annotated[
     Path | None,
-    typer.Argument(parser=run_path, metavar="[RUN]", help="Run folder, or a checkpoint. (default: the newest run)"),
+    typer.Argument(parser=run_path, metavar="RUN", help="Run folder, or a checkpoint. (default: the newest run)"),
 ]
 
 

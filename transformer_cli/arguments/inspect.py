@@ -17,7 +17,7 @@ class Place(StrEnum):
     cross = "cross"
 
 
-Text = Annotated[str | None, typer.Argument(help="The sentence to look at.")]
+Text = Annotated[str | None, typer.Argument(metavar="TEXT", help="The sentence to look at.")]
 Target = Annotated[str | None, typer.Option("--target", help="Its translation, instead of the run's own.")]
 Picture = Annotated[
     Path | None,

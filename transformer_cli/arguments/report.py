@@ -11,7 +11,7 @@ ReportedRun = Annotated[
     Path | None,
     typer.Argument(
         parser=run_path,
-        metavar="[RUN]",
+        metavar="RUN",
         help="Run folder, or one of its checkpoints/step-N. (default: the newest run)",
     ),
 ]

@@ -55,7 +55,7 @@ Runs = Annotated[
         "--run",
         parser=run_path,
         metavar="<path>",
-        help="Run folder (default: the newest run); repeated: runs of one tokenizer translate together.",
+        help="Run folder (default: the newest run); repeated: an ensemble, of runs with one tokenizer.",
     ),
 ]
 Device = Annotated[str, running_option("--device", help="auto, cpu, cuda or cuda:N.")]
@@ -79,7 +79,8 @@ LengthNormalization = Annotated[
 EarlyStopping = Annotated[
     bool | None,
     switch(
-        "--early-stopping/--no-early-stopping", help="Stop when a beam of hypotheses has ended, not when none can win."
+        "--early-stopping/--no-early-stopping",
+        help="Stop when a beam of hypotheses has ended, not when no other can win.",
     ),
 ]
 Shortlist = Annotated[

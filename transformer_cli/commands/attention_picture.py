@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.commands.bench.plot import check_plot
-from transformer_cli.inspection.inspector import SentenceMaps
+from transformer_cli.inspection.inspector import READING, ROWS, SentenceMaps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,9 +73,10 @@ def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[s
                 axes.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="equal", interpolation="nearest")
                 axes.set_title(f"{row.place} {row.layer}, head {head}", fontsize=8)
                 _label(axes, [] if number else queries, keys, step)
+            line[0].set_ylabel(ROWS[row.place], fontsize=8)
             for axes in line[len(row.maps) :]:
                 axes.set_axis_off()
-        figure.suptitle("rows look at columns; dark is 1", fontsize=9)
+        figure.suptitle(READING, fontsize=9)
         figure.savefig(path, dpi=120)
     return sorted(missing)
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args, get_origin
 from transformer_cli.commands.files.output_file import output_file
 from transformer_cli.commands.shared.notes import written
 from transformer_cli.config import Config, DataConfig, Section, Source
+from transformer_cli.config.combinations import REFUSED
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.wording import counted
 
@@ -26,6 +27,9 @@ _SIZES = [
     (500_000, 4000, 16000, (512, 8, 2048, 6, 6, 0.1), _ADAMW),
 ]
 _FEW = 5_000
+
+#: Choices that are refused whatever the other keys are, such as ``attention.cross: sparse``.
+_NEVER = {row.names for row in REFUSED}
 
 #: Endings that look like the code of a language.
 _NO_LANGUAGES = {"txt", "src", "tgt", "ref", "hyp", "tok", "bpe", "raw", "tsv", "csv"}
@@ -111,7 +115,8 @@ def _section(name: str, section: Section, depth: int) -> str:
         if isinstance(value, Section):
             lines.append(_section(key, value, depth + 1))
         elif value is not None or not isinstance(section, Source):
-            choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+            literals = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+            choices = [choice for choice in literals if f"{name}.{key}: {choice}" not in _NEVER]
             meaning = ": ".join([" | ".join(choices)] * bool(choices) + [str(field.description)])
             lines.append(
                 f"{'  ' * (depth + 1)}{key}: {json.dumps(value, ensure_ascii=False)}".ljust(34) + f"  # {meaning}\n"

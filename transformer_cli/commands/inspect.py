@@ -16,7 +16,7 @@ from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.terminal_map import terminal_map
 from transformer_cli.errors import UserError
 from transformer_cli.inspection.heads import LEGEND, Head, doubles
-from transformer_cli.inspection.inspector import Inspector, SentenceMaps
+from transformer_cli.inspection.inspector import ROWS, Inspector, SentenceMaps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,8 +66,8 @@ def run_inspect(request: InspectRequest) -> None:
     if request.as_json:
         print(json_text(_document(maps)))
         return
-    print(f"{maps.translation}\n\n{name}: rows look at columns")
-    print("░ from a weight of 0.2 on, ▒ 0.4, ▓ 0.6, █ 0.8\n")
+    print(f"{maps.translation}\n\n{name}: rows ({ROWS[request.place]}) look at columns")
+    print("░ from a weight of 0.2 on, ▒ 0.4, ▓ 0.6, █ 0.8; ▁ begins a word\n")
     print("\n".join(terminal_map(chosen, *maps.sides(request.place), Console().width)))
 
 

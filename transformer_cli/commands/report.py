@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.commands.files.output_file import explained, output_file, refuse_file_of_run
-from transformer_cli.commands.shared.notes import note_on_stderr
+from transformer_cli.commands.shared.notes import note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.errors import UserError
 from transformer_cli.report.contents import gather
@@ -39,7 +39,7 @@ def run_report(request: ReportRequest) -> None:
         note(f"not in the report: {', '.join(parts)}: {reason}")
     with output_file(request.output) as file:
         file.write(page(contents))
-    print(request.output)
+    print(written(request.output))
 
 
 def _refuse_place(output: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.errors import TfmError
+from transformer_cli.wording import searched
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class RunSummary:
     steps: int = 0
     total_steps: int | None = None
     dev_bleu: float | None = None
+    beam_size: int | None = None  # of the search that found it
     megabytes: float = 0.0
     status: str = ""
     problem: str | None = None
@@ -37,13 +39,13 @@ def print_runs(runs: list[RunSummary], root: Path, as_json: bool) -> None:
     if not runs:
         print(f"no runs in {root}/: tfm train --config base.yaml makes one")
         return
-    print(f"{'created (UTC)':20} {'pair':7} {'steps':>14} {'dev BLEU':>8} {'MB':>7}  {'status':11} run")
+    print(f"{'created (UTC)':20} {'pair':7} {'steps':>14} {'dev BLEU':>13} {'MB':>7}  {'status':11} run")
     for run in runs:
         steps = f"{run.steps}/{run.total_steps or '?'}"
-        bleu = "-" if run.dev_bleu is None else f"{run.dev_bleu:.1f}"
+        bleu = "-" if run.dev_bleu is None or not run.beam_size else f"{run.dev_bleu:.1f} ({searched(run.beam_size)})"
         status = run.problem or run.status
         size = f"{run.megabytes:7.1f}"
-        print(f"{run.created[:19]:20} {run.pair:7} {steps:>14} {bleu:>8} {size}  {status:11} {root / run.name}")
+        print(f"{run.created[:19]:20} {run.pair:7} {steps:>14} {bleu:>13} {size}  {status:11} {root / run.name}")
 
 
 def _summary(folder: Path) -> RunSummary:
@@ -63,6 +65,7 @@ def _summary(folder: Path) -> RunSummary:
         steps=int(info.get("step") or 0),
         total_steps=info.get("total_steps"),
         dev_bleu=best.get("bleu"),
+        beam_size=run.config.train.validate_beam_size,
         megabytes=size / 1e6,
         status=str(info.get("status", "")),
     )

@@ -34,7 +34,7 @@ from transformer_cli.training.ranks import Ranks, joined
 from transformer_cli.training.signals import told_how_to_go_on
 from transformer_cli.training.state import TrainingReport
 from transformer_cli.training.trainer import Trainer
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, searched
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,17 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     if as_json:
         print(json_text(asdict(report) | {"run": str(report.run)}))
         return
-    print(f"{report.ended}: {counted(report.steps, 'step')}, {report.epochs:.1f} epochs, {report.seconds:,.0f} s")
+    since = " since it was resumed" if report.resumed_at else ""
+    steps = f"{counted(report.steps, 'step')}, {report.epochs:.1f} epochs"
+    print(f"{report.ended}: {steps}, {report.seconds:,.0f} s{since}")
+    search = searched(report.validate_beam_size)
     if report.best is not None:
         best = report.best
-        print(f"best: dev BLEU {best['bleu']:.2f}, loss {best['loss']:.3f}, at step {best['step']:.0f}")
+        print(f"best: dev BLEU {best['bleu']:.2f} ({search}), loss {best['loss']:.3f}, at step {best['step']:.0f}")
     if report.average is not None:
         mean, steps = report.average, ", ".join(f"{step:,}" for step in report.average["steps"])
         verdict = "better: it is the run's model" if mean["is_model"] else "not better: the best step stays the model"
-        print(f"average of steps {steps}: dev BLEU {mean['bleu']:.2f}, loss {mean['loss']:.3f}, {verdict}")
+        print(f"average of steps {steps}: dev BLEU {mean['bleu']:.2f} ({search}), loss {mean['loss']:.3f}, {verdict}")
     print(f"run: {report.run}")
 
 

@@ -57,7 +57,7 @@ class ModelConfig(Section):
     norm: Literal["layer", "rms"] = Field("layer", description="LayerNorm or RMSNorm")
     positions: Positions = Field("sinusoidal", description="what tells the order: added to embeddings or in attention")
     attention: Annotated[AttentionPlaces, BeforeValidator(_spread)] = Field(
-        AttentionPlaces(), description="naive (the equations), sdpa, flash, linformer or sparse, for all places or each"
+        AttentionPlaces(), description="naive (the equations), sdpa or flash for all places, or each its own"
     )
     sparse: SparseConfig = Field(SparseConfig(), description="which keys sparse attention looks at")
     linformer_rank: Annotated[int, Field(ge=1, le=65_536)] = Field(

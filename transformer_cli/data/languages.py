@@ -15,6 +15,11 @@ def writes_spaces(code: str) -> bool:
     return language(code) not in _WITHOUT_SPACES
 
 
+def unit(lang: str) -> str:
+    """Return what the length of a line is counted in: ``words``, or ``characters`` if the language sets no spaces."""
+    return "words" if writes_spaces(lang) else "characters"
+
+
 def units(line: str, lang: str) -> list[str]:
     """Return the words of a line, or its characters if the language sets no spaces between words."""
     words = line.split()

@@ -12,7 +12,7 @@ from transformer_cli.data.corpus import load_split
 from transformer_cli.demos.report import DemoReport, Table, Wish
 from transformer_cli.evaluation import Line, worst_lines
 from transformer_cli.inspection.heads import Head, doubles
-from transformer_cli.inspection.inspector import Inspector, SentenceMaps
+from transformer_cli.inspection.inspector import READING, ROWS, Inspector, SentenceMaps
 from transformer_cli.wording import counted
 
 _COLUMNS = ("place", "layer", "head", "type", "entropy", "distance", "largest weight")
@@ -102,4 +102,5 @@ def _draw(typical: Sequence[Head], maps: SentenceMaps, figure: Any) -> None:
         )  # no formulas
         axes.set_xticks(range(len(keys)), keys, fontsize=6, rotation=90)
         axes.set_yticks(range(len(queries)), queries, fontsize=6)
-    figure.suptitle("rows look at columns; dark is 1", fontsize=9)
+        axes.set_ylabel(ROWS[head.place], fontsize=7)
+    figure.suptitle(READING, fontsize=9)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics.chrf import CHRF
 
-from transformer_cli.data.languages import units
+from transformer_cli.data.languages import unit, units
 from transformer_cli.evaluation.scores import score
 
 #: Upper ends of the length classes, in words (characters in languages that write no spaces).
@@ -18,6 +18,7 @@ class Bucket:
     """BLEU of the lines of one length class."""
 
     lengths: str  # such as "6-10"
+    unit: str  # "words", or "characters" of languages that write no spaces
     lines: int
     bleu: float
     signature: str
@@ -69,7 +70,7 @@ def by_length(
         chosen = classes[name]
         part = [[lines[i] for i in chosen] for lines in (hypotheses, *references)]
         bleu = score(part[0], part[1:], tgt_lang=tgt_lang, lowercase=lowercase, tokenize=tokenize)[0]
-        buckets.append(Bucket(name, len(chosen), bleu.value, bleu.signature))
+        buckets.append(Bucket(name, unit(lang), len(chosen), bleu.value, bleu.signature))
     return buckets
 
 

@@ -10,6 +10,7 @@ No torch here: a folder is ready to translate before torch would be imported. Wr
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,8 @@ class ExportFolder:
             RunError: there is none, or it was made of other weights than the run has now.
         """
         place = run.resolve()  # "." has no name
-        candidates = [run, run / INSIDE, place.parent / f"{place.name}-{INSIDE}"]
+        beside = place.parent / f"{place.name}-{INSIDE}"
+        candidates = [run, run / INSIDE, beside if run.is_absolute() else Path(os.path.relpath(beside))]
         found = next((path for path in candidates if is_export(path)), None)
         if found is None:
             raise RunError(

@@ -32,6 +32,16 @@ from transformer_cli.wording import counted
 
 Maps = dict[str, list[NDArray[np.float32]]]  # encoder, decoder, cross: of each layer [H, T, S]
 
+#: What the rows of a place's maps are: self-attention looks from what was read, cross-attention from what comes next.
+ROWS = {
+    "encoder": "source tokens",
+    "decoder": "tokens read so far, from <s> on",
+    "cross": "tokens predicted, up to </s>",
+}
+
+#: How a picture of maps is read.
+READING = "rows look at columns; dark is 1; ▁ begins a word"
+
 #: Tokens of a side, with the special ones: all look at all, and a picture has no room for more.
 LONGEST = 256
 _ROWS, _MOST = 32, 500  # sentences of a batch, and those that heads are judged by

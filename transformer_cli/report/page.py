@@ -70,7 +70,9 @@ def _tiles(contents: Contents) -> Iterator[tuple[str, str, str]]:
     yield "steps", f"{info['step']:,}", f"{info['status']}" + (f", of {total:,}" if total else "")
     yield "parameters", curves.short(contents.parameters[-1][1]), "those that are shared counted once"
     if curves.is_number(best.get("bleu")):
-        yield "dev BLEU", f"{best['bleu']:.2f}", f"of the best model, step {best['step']:,}"
+        found = (record for record in contents.validations if record.get("step") == best["step"])
+        decoding = next((f"; {record['decoding']}" for record in found if record.get("decoding")), "")
+        yield "dev BLEU", f"{best['bleu']:.2f}", f"of the best model, step {best['step']:,}{decoding}"
     if curves.is_number(best.get("loss")):
         yield "dev loss", f"{best['loss']:.3f}", "nats per token, of the same model"
     if contents.scores:

@@ -25,6 +25,11 @@ class Journal:
         self._began, self._steps = time.monotonic(), 0
 
     @property
+    def steps(self) -> int:
+        """Steps since the run began, or continued."""
+        return self._steps
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the run began, or continued."""
         return time.monotonic() - self._began
@@ -35,11 +40,11 @@ class Journal:
             self._user_note(text)
             self._run.append_log(text)
 
-    def started(self, step: int, total_steps: int | None) -> None:
-        """The run begins, or continues after ``step``."""
+    def started(self, step: int, total_steps: int | None, budget: float | None) -> None:
+        """The run begins, or continues after ``step``; the budget as for ``seconds_left``."""
         self._began = time.monotonic()
         for listener in self._listeners:
-            listener.start(step, total_steps)
+            listener.start(step, total_steps, is_timed=budget is not None)
 
     def stepped(self, step: int, total_steps: int | None, tokens: int, seconds: float) -> None:
         """A step took so long."""
@@ -55,11 +60,18 @@ class Journal:
         self._interval_tokens, self._interval_seconds = 0, 0.0
         return tokens / seconds if seconds > 0 else 0.0
 
-    def seconds_left(self, step: int, total_steps: int | None) -> float | None:
-        """Return the time that the rest of the run will take, validating and saving included."""
-        if total_steps is None or not self._steps:
-            return None
-        return (total_steps - step) * self.elapsed / self._steps
+    def seconds_left(self, step: int, total_steps: int | None, budget: float | None) -> float | None:
+        """Return the time that the rest of the run will take, validating and saving included.
+
+        Args:
+            step: that is done.
+            total_steps: the last step, if it is known.
+            budget: seconds that the run may take, as long as they have not become steps.
+        """
+        left = [] if budget is None else [max(0.0, budget - self.elapsed)]
+        if total_steps is not None and self._steps:
+            left.append((total_steps - step) * self.elapsed / self._steps)
+        return min(left, default=None)
 
     def logged(self, record: TrainRecord) -> None:
         """A log interval is over."""

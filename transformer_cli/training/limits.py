@@ -22,6 +22,12 @@ class Limits:
         self.budget_steps = budget_steps
         self.total_steps = steps_within(self._settings, self._order.steps_per_epoch, budget_steps)
 
+    @property
+    def budget_seconds(self) -> float | None:
+        """What ``max_minutes`` allows, as long as it has not become a number of steps."""
+        minutes = self._settings.max_minutes
+        return None if minutes is None or self.budget_steps is not None else 60 * minutes
+
     def is_over(self, state: TrainState) -> bool:
         """Return whether any limit is reached."""
         return self.is_complete(state) or self.stops_early(state)

@@ -44,8 +44,8 @@ class ValidationRecord:
 class Progress(Protocol):
     """Listens to a run."""
 
-    def start(self, step: int, total_steps: int | None) -> None:
-        """The run begins, or continues after ``step``."""
+    def start(self, step: int, total_steps: int | None, *, is_timed: bool) -> None:
+        """The run begins, or continues after ``step``; if it is timed, its minutes may end it before its last step."""
 
     def stepped(self, step: int, total_steps: int | None) -> None:
         """A step is done."""
@@ -66,10 +66,11 @@ class PlainProgress:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    def start(self, step: int, total_steps: int | None) -> None:
+    def start(self, step: int, total_steps: int | None, *, is_timed: bool) -> None:
         """Say how far it goes."""
-        goal = "until its time is up" if total_steps is None else f"to step {total_steps:,}"
-        self._write(f"training from step {step:,} {goal}")
+        goals = [] if total_steps is None else [f"to step {total_steps:,}"]
+        goals += ["until its time is up"] * is_timed
+        self._write(f"training from step {step:,} {', or '.join(goals)}")
 
     def stepped(self, step: int, total_steps: int | None) -> None:
         """Say nothing: a line per step is too much."""
@@ -101,7 +102,7 @@ class RichProgress:
         self._bar = Bar(*columns, console=console or Console(stderr=True), transient=True)
         self._task = self._bar.add_task("", total=None, goal="?")
 
-    def start(self, step: int, total_steps: int | None) -> None:
+    def start(self, step: int, total_steps: int | None, *, is_timed: bool) -> None:
         """Show the bar."""
         self.stepped(step, total_steps)
         self._bar.start()

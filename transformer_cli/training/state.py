@@ -77,4 +77,6 @@ class TrainingReport:
     best: dict[str, float] | None  # step, loss and bleu of the best validation
     average: dict[str, Any] | None  # of checkpoints, if one was tried: steps, loss, bleu, and is_model if it was better
     skipped: int
-    seconds: float
+    seconds: float  # since it began, or was resumed
+    resumed_at: int  # the step; 0: it was not
+    validate_beam_size: int  # of the search that found the BLEU

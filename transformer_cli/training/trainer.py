@@ -207,7 +207,7 @@ class Trainer:
             tokens_per_second=self._journal.speed(),
             skipped=state.skipped,
             total_steps=total,
-            seconds_left=self._journal.seconds_left(state.step, total),
+            seconds_left=self._journal.seconds_left(state.step, total, self._limits.budget_seconds),
         )
         self._journal.logged(record)
 
@@ -262,8 +262,7 @@ class Trainer:
         self.run.update_info({"status": "training", "total_steps": total, "average": None, **conditions})
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
-        is_known = self.settings.max_minutes is None or self._limits.budget_steps is not None
-        self._journal.started(self.state.step, total if is_known else None)
+        self._journal.started(self.state.step, total, self._limits.budget_seconds)
 
     def _stop_if_asked(self, signals: StopSignals) -> None:
         if received := self._ranks.largest(signals.received or 0):
@@ -297,4 +296,5 @@ class Trainer:
     def _report(self, ended: Ending) -> TrainingReport:
         state, average = self.state, self.run.info.get("average")
         numbers = self._order.passes(state.position), state.best, average, state.skipped, self._journal.elapsed
-        return TrainingReport(self.run.path, ended, state.step, *numbers)
+        before, beam_size = state.step - self._journal.steps, self.settings.validate_beam_size
+        return TrainingReport(self.run.path, ended, state.step, *numbers, before, beam_size)

@@ -124,6 +124,8 @@ def run_bench(request: BenchRequest, note: Callable[[str], None] = lambda _: Non
         for row in _measured(request, shape, peak, note):
             rows.append(row)  # noqa: PERF402 - what came before Ctrl-C is kept
     except KeyboardInterrupt:
+        if not rows:
+            raise
         interrupted = True
     device = str(runtime.describe()["device"])
     return BenchReport(device, torch.__version__, settings, rows, growth(rows), interrupted)

@@ -96,6 +96,8 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
                 unsupported = StepPeak(kernel, seq_len, unsupported=refusal)
                 rows.append(measure_step(case, model) if refusal is None else unsupported)
     except KeyboardInterrupt:
+        if not rows:
+            raise
         interrupted = True
     counted_by = "torch's CUDA allocator" if on_gpu else "resident in a process of its own, torch not counted"
     settings = {

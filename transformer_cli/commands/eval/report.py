@@ -138,7 +138,8 @@ def _comparison(found: Comparison) -> str:
 
 
 def _detail_lines(details: Details) -> Iterator[str]:
-    yield f"\nBLEU by length of the {details.measured}  {details.by_length[0].signature}"
+    first = details.by_length[0]
+    yield f"\nBLEU by length of the {details.measured}, in {first.unit}  {first.signature}"
     for bucket in details.by_length:
         yield f"  {bucket.lengths:>8}  {counted(bucket.lines, 'line'):>12}  {bucket.bleu:6.2f}"
     yield f"\nthe {counted(len(details.worst_lines), 'worst line')} by chrF2  {details.worst_lines[0].signature}"

@@ -12,14 +12,14 @@ from typing import Any
 
 import typer
 
-from transformer_cli.errors import TfmError, UserError
+from transformer_cli.errors import Interrupted, TfmError, UserError
 
 
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
     """Run a command and return its exit code.
 
-    A ``TfmError``, or a word of the command line that typer cannot use, becomes one message and its own code; Ctrl-C is
-    130. Anything else is a bug of ours and keeps its traceback.
+    A ``TfmError``, or a word of the command line that typer cannot use, becomes one message and its own code; SIGINT
+    (Ctrl-C) and SIGTERM become one line and 130 or 143. Anything else is a bug of ours and keeps its traceback.
 
     Args:
         command: returns an exit code, or anything else for success.
@@ -30,7 +30,11 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
         with _sigterm_as_exception():
             result = command()
         sys.stdout.flush()
+        if result == 128 + signal.SIGINT:  # what typer, or a command that showed what it had, makes of Ctrl-C
+            return _stopped(signal.SIGINT)
         return result if isinstance(result, int) else 0
+    except Interrupted as stop:
+        return _tell(str(stop), stop.exit_code, debug, kind="")
     except TfmError as error:
         return _tell(str(error), error.exit_code, debug)
     except OSError as error:  # of a place that nobody foresaw: a name too long, a full disk behind stdout
@@ -40,7 +44,16 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
     except typer.TyperException as error:
         return _tell(str(_in_our_form(error)), error.exit_code, debug)
     except KeyboardInterrupt:
-        return 130
+        return _stopped(signal.SIGINT)
+    except _Terminated:
+        return _stopped(signal.SIGTERM)
+
+
+class _Terminated(SystemExit):
+    """SIGTERM arrived; what leaves by a plain ``SystemExit`` has said what there is to say."""
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
 
 
 def _in_our_form(error: typer.TyperException) -> UserError:
@@ -71,20 +84,25 @@ def _abandon_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(message: str, code: int, debug: bool) -> int:
+def _tell(message: str, code: int, debug: bool, kind: str = "error: ") -> int:
     with suppress(OSError):  # stderr may be closed or full; the exit code still tells
         if debug:
             traceback.print_exc()
-        print(f"error: {message}", file=sys.stderr)
+        print(f"{kind}{message}", file=sys.stderr)
     return code
+
+
+def _stopped(number: signal.Signals) -> int:
+    """Say what ended the command; it was wished, so it is no error."""
+    return _tell(f"stopped by {number.name}", 128 + number, debug=False, kind="")
 
 
 @contextmanager
 def _sigterm_as_exception() -> Iterator[None]:
     """Leave by an exception on SIGTERM, so that half-written files are cleaned away."""
 
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
+    def leave(_number: int, _frame: object) -> None:
+        raise _Terminated
 
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
