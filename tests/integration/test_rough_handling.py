@@ -81,7 +81,7 @@ def test_sigterm_cleans_up(run: Path, tmp_path: Path) -> None:
     os.mkfifo(stdin)
     process = ForkedTfm.start(stdin.parent, "translate", "--run", run, "-o", folder / "text")
     with stdin.open("wb"):  # a line that never comes
-        assert process.send_when(lambda: any(folder.iterdir()), signal.SIGTERM) == 143
+        assert process.send_when(lambda: any(folder.iterdir()) and process.sleeps, signal.SIGTERM) == 143
     assert list(folder.iterdir()) == []
 
 

@@ -46,6 +46,12 @@ class ForkedTfm:
         return self.process.exitcode
 
     @property
+    def sleeps(self) -> bool:
+        """Whether it waits for something, such as a line of its input."""
+        status = Path(f"/proc/{self.process.pid}/stat")
+        return not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "S"
+
+    @property
     def out(self) -> str:
         return (self.folder / "stdout").read_text(encoding="utf-8")
 

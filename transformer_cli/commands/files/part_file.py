@@ -179,10 +179,10 @@ def part_file(path: str, note: Note, *, resume: bool, overwrite: bool) -> Iterat
                 where=str(_part(target)),
                 hint="--resume continues it, --overwrite throws it away and starts anew",
             )
-        elif resume and is_new:
-            note(f"there is no unfinished {_part(target)}: starting with the first line")
         growing = PartFile(path, file, note, overwrite=overwrite)
         try:
+            if resume and is_new:
+                note(f"there is no unfinished {_part(target)}: starting with the first line")
             yield growing
             growing.finish()
         except BaseException:
