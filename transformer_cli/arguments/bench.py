@@ -80,7 +80,9 @@ MeasureDecoding = Annotated[
 OtherEngine = Annotated[
     Engine | None, typer.Option("--engine", help="--decode: beside it, with the same weights. (only ctranslate2)")
 ]
-Src = Annotated[Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set)")]
+Src = Annotated[
+    Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set, else dev set)")
+]
 Ref = Annotated[Path | None, typer.Option("--ref", help="--decode: their references.")]
 
 #: What belongs to each measurement; ``device``, ``repeats`` and how to print are for nearly all.
@@ -218,9 +220,13 @@ def _bench_decoding(
     as_json: bool,
 ) -> None:
     from transformer_cli.commands.bench import decoding as command
+    from transformer_cli.commands.bench.decoding_table import print_report
 
     request = command.DecodingBenchRequest(run, *text, engine is not None, repeats, shortlist)
-    command.print_report(command.run_decoding_bench(request, note), as_json)
+    report = command.run_decoding_bench(request, note)
+    print_report(report, as_json)
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
 def _refuse_others(context: typer.Context, chosen: str) -> None:
