@@ -207,7 +207,10 @@ def _bench_training(
     from transformer_cli.commands.bench import training as command
 
     request = command.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
-    command.print_report(command.run_training_bench(request, note), as_json)
+    report = command.run_training_bench(request, note)
+    command.print_report(report, as_json)
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
 def _bench_decoding(

@@ -7,10 +7,11 @@ watch a pipe that it holds open.
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import connection
-from threading import Thread, current_thread, main_thread
+from threading import Thread
 from typing import Any
 
 
@@ -32,19 +33,24 @@ class ChildPool(ProcessPoolExecutor):
         context = multiprocessing.get_context("spawn")
         watched, self._held = context.Pipe(duplex=False)
         super().__init__(n_workers, context, initializer=_begin, initargs=(watched, leave, load, told))
-        # A child that is being started would print a traceback at Ctrl-C; ignored signals stay ignored in it.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
-        try:
+        with _ctrl_c_waits():
             for _ in range(n_workers):  # each call starts one, as long as none is idle
                 self.submit(os.getpid)
-        finally:
-            if before is not None:
-                signal.signal(signal.SIGINT, before)
 
     def close(self) -> None:
         """End the processes, whatever they are doing."""
         self._held.close()
         self.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Let Ctrl-C wait, also in a child that is started meanwhile: it would print a traceback while it loads."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(

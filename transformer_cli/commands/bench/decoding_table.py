@@ -39,9 +39,11 @@ def render(report: DecodingReport, console: Console) -> None:
 
 
 def _table(searches: dict[str, SearchReport]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))  # 80 columns
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)  # 80 columns
+    compared = any(len(found.sides) > 1 for found in searches.values())
     for name in _HEADINGS:
-        table.add_column(name, justify="left" if name in ("search", "engine") else "right", no_wrap=True)
+        if compared or name not in ("ratio", "same"):
+            table.add_column(name, justify="left" if name in ("search", "engine") else "right", no_wrap=True)
     for name, found in searches.items():
         for side, bleu in zip(found.sides, found.bleu, strict=True):
             table.add_row(name, side.name, *_figures(side, bleu, found), end_section=side is found.sides[-1])
@@ -56,11 +58,14 @@ def _compared_with(found: SearchReport) -> Measured:
 def _figures(side: Measured, bleu: float, found: SearchReport) -> list[str]:
     row: dict[str, Any] = side.document()
     base, ours = _compared_with(found), found.sides[0]
+    compared = [
+        "-" if side is base else f"{ratio(side, base):.2f}",
+        "-" if side is ours else f"{100 * identical(ours, side):.3g}%",
+    ]
     return [
         f"{row['sentences_per_second']:,.0f}",
         f"{row['target_tokens_per_second']:,.0f}",
-        "-" if side is base else f"{ratio(side, base):.2f}",
-        "-" if side is ours else f"{identical(ours, side):.1%}",
+        *(compared if len(found.sides) > 1 else []),
         f"{bleu:.2f}",
         *(_milliseconds(row[name]) for name in ("latency_ms_p50", "latency_ms_p95")),
         f"{side.peak_bytes / 2**20:,.0f}" if side.peak_bytes else "-",
@@ -85,9 +90,11 @@ def _legend(report: DecodingReport) -> Iterator[str]:
         yield f"ratio    times as fast as {base}, median over the rounds: 0.5 takes twice as long; -: {base} itself"
         yield "same     share of lines that are translated exactly as in the first row of the search"
     yield f"BLEU     {found.signature}"
-    yield "p50, p95 milliseconds of a line that comes alone: half of them, and 95 of 100, take no longer"
+    yield "p50      milliseconds of a line that comes alone: half of the lines take no longer"
+    yield "p95      the same: 95 of 100 lines take no longer"
     yield "MiB      the most memory that the processes of a side held: their greatest resident sets, added up"
-    yield "settings of each side, the fastest of those that were tried:"
+    mkl = " (CT2_USE_MKL=1: with Intel's library MKL, 0: without)" if found.others else ""
+    yield f"settings of each side, the fastest of those that were tried{mkl}:"
     for name, search in report.searches.items():
         yield from (f"  {name}, {side.engine}: {side.setting}" for side in search.sides)
 
