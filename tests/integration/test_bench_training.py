@@ -6,12 +6,14 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 from command_line import Tfm
 from toy_language import TINY
 
 from transformer_cli.benchmark import products, timing, torch_model
 from transformer_cli.benchmark.training import Block
 from transformer_cli.commands.bench import training as bench_training
+from transformer_cli.wording import counted
 
 PROMISED = {
     "device", "torch", "settings", "tokens_per_second", "tokens_per_second_spread", "tokens_per_second_torch_nn",
@@ -78,7 +80,8 @@ def test_the_table_says_how_to_read_it(tfm: Tfm, files: Path) -> None:
     done = bench(tfm, files)
     assert done.code == 0
     text = done.out.decode()
-    assert all(word in text for word in ("target tokens/s", "torch.nn", "GFLOP/s", "2 is twice as fast", "threads"))
+    threads = counted(torch.get_num_threads(), "thread")
+    assert all(word in text for word in ("target tokens/s", "torch.nn", "GFLOP/s", "2 is twice as fast", threads))
     assert "comparing the losses" in done.err
 
 

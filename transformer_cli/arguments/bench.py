@@ -24,7 +24,8 @@ class Engine(StrEnum):
 SeqLen = Annotated[
     list[str] | None,
     _attention_option(
-        "--seq-len", help="Length, or 256..8192: from there to there by doubling; repeatable. (512 and 1024)"
+        "--seq-len",
+        help="Lengths, with commas; 256..8192: from there to there by doubling. (512,1024; --step-memory: 2048)",
     ),
 ]
 Kernels = Annotated[

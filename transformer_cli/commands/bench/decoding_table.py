@@ -29,7 +29,7 @@ def render(report: DecodingReport, console: Console) -> None:
     what = report.settings
     rounds = f"{counted(what['repeats'], 'round')} in turn after a warm-up"
     head = [
-        f"{report.device}, {counted(what['cores'], 'core')}, torch {torch.__version__}",
+        f"{report.device}, {counted(what['cores'], 'core')} (threads: see settings), torch {torch.__version__}",
         f"decoding: {what['run']} ({counted(what['parameters'], 'parameter')}), "
         f"{counted(what['lines'], 'line')} of {what['text']}, {rounds}\n",
     ]
