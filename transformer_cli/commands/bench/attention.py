@@ -208,7 +208,7 @@ def _legend(report: BenchReport) -> Iterator[str]:
     yield f"time     median of {what['repeats']} measurements or more, kernels in turn"
     yield "spread   interquartile range, in percent of the time"
     if any(row.unsteady for row in report.rows):
-        yield f"!        spread above {UNSTEADY:.0%}: something else ran meanwhile; measure again, or with more --repeats"
+        yield f"!        spread above {UNSTEADY:.0%}: something else ran; measure again, or with more --repeats"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast; -: naive was not measured"
     yield f"speed    share of the best square product here, {what['product_flops_per_second'] / 1e9:,.0f} GFLOP/s"
     yield "         hidden pairs of query and key are no work; above 100%: that product is measured, and no limit"
@@ -245,8 +245,8 @@ def _meanings(report: BenchReport) -> Iterator[str]:
     ran = [row for row in report.rows if row.seconds is not None]
     if any(row.kernel == "sdpa" for row in ran):
         yield "sdpa     torch's own choice, with the kernel it chose in brackets"
-    if named := [kernel for kernel in dict.fromkeys(row.kernel for row in report.rows) if kernel in BACKENDS]:
-        yield f"{', '.join(named):<8} that kernel of torch or nothing"
+    for kernel in (kernel for kernel in dict.fromkeys(row.kernel for row in report.rows) if kernel in BACKENDS):
+        yield f"{kernel:<8} torch's kernel of that name, or nothing"
     for kernel in dict.fromkeys(row.kernel for row in ran):
         what = meaning(kernel, int(str(report.settings["window"])), int(str(report.settings["rank"])))
         if what is not None:
