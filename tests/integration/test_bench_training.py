@@ -1,19 +1,24 @@
 """``tfm bench --train``: one document, a failure when the sides differ, and refusals."""
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 from command_line import Tfm
 from toy_language import TINY
 
 from transformer_cli.benchmark import products, timing, torch_model
+from transformer_cli.benchmark.training import Block
 from transformer_cli.commands.bench import training as bench_training
+from transformer_cli.wording import counted
 
 PROMISED = {
     "device", "torch", "settings", "tokens_per_second", "tokens_per_second_spread", "tokens_per_second_torch_nn",
     "ratio_to_torch_nn", "ratio_spread", "ratios", "flops_per_second", "gemm_share", "product_flops_per_second",
-    "largest_loss_difference", "time_by_part",
+    "largest_loss_difference", "time_by_part", "interrupted",
 }  # fmt: skip
 
 
@@ -47,11 +52,36 @@ def test_the_document_has_the_promised_keys(tfm: Tfm, files: Path) -> None:
     assert {"threads", "amp", "model", "batch_tokens", "ratio_to_torch_nn"} <= set(settings)
 
 
+@pytest.mark.parametrize(("at", "n_blocks"), [("a block", 2), ("products", 3)])
+def test_ctrl_c_leaves_the_blocks_that_were_finished(
+    tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch, at: str, n_blocks: int
+) -> None:
+    def ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def two(*arguments: object) -> Iterator[Block]:
+        yield from islice(blocks(*arguments), 2)
+        raise KeyboardInterrupt
+
+    blocks = bench_training._blocks
+    monkeypatch.setattr(bench_training, *(("_blocks", two) if at == "a block" else ("product_rates", ctrl_c)))
+    done = bench(tfm, files, "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["interrupted"], len(document["ratios"])) == (130, True, n_blocks)
+    assert (document["gemm_share"], document["time_by_part"]) == (None, None)
+    shown = bench(tfm, files).out.decode()
+    assert f"interrupted: the figures above are of what was finished, {n_blocks} of 3 blocks" in shown
+    monkeypatch.setattr(bench_training, "_blocks", ctrl_c)
+    done = bench(tfm, files)
+    assert (done.code, done.out) == (130, b"")  # not one
+
+
 def test_the_table_says_how_to_read_it(tfm: Tfm, files: Path) -> None:
     done = bench(tfm, files)
     assert done.code == 0
     text = done.out.decode()
-    assert all(word in text for word in ("target tokens/s", "torch.nn", "GFLOP/s", "2 is twice as fast", "threads"))
+    threads = counted(torch.get_num_threads(), "thread")
+    assert all(word in text for word in ("target tokens/s", "torch.nn", "GFLOP/s", "2 is twice as fast", threads))
     assert "comparing the losses" in done.err
 
 

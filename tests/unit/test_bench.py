@@ -125,7 +125,27 @@ def test_unsteady_rows_are_marked_and_not_in_the_growth(report):
     text = console.file.getvalue()
     assert "100%!" in text
     assert "10%!" not in text
-    assert "!        unsteady" in text
+    assert "!        spread above 50%: something else ran;" in text
+    assert "growth   naive, fwd: not told, for fewer than 3 lengths are without !" in text
+    rows.append(replace(rows[2], seq_len=64, spread=1.0))
+    bench.render(replace(report, rows=rows, growth=growth(rows)), console)
+    text = console.file.getvalue()
+    assert "growth   naive, fwd: time as n^1.00 (without length 64, see !)" in text
+
+
+def test_the_legend_names_the_kernels_of_torch_that_are_in_the_table(report):
+    def legend(*kernels):
+        out = io.StringIO()
+        rows = [Row(kernel, 16, "forward", seconds=1.0, spread=0.1, backend="flash") for kernel in kernels]
+        bench.render(replace(report, rows=rows), Console(file=out, width=80))
+        return out.getvalue().partition("\npass ")[2]
+
+    choice, named = "sdpa     torch's own choice", "torch's kernel of that name, or nothing"
+    assert [text in legend("naive") for text in (choice, named)] == [False, False]
+    assert [text in legend("naive", "sdpa") for text in (choice, named)] == [True, False]
+    assert f"\nflash    {named}\nmath     {named}\n" in legend("flash", "math")
+    for heading in ("spread", "speed", "MiB", "error", "time", "ratio"):
+        assert f"\n{heading} " in legend("naive")
 
 
 @pytest.mark.parametrize("told", ["99999999999999999999", "1..9999999999999"])
@@ -390,13 +410,18 @@ def test_memory_that_ends_in_a_round_is_a_row(monkeypatch):
 
 @pytest.mark.parametrize(
     ("told", "wanted"),
-    [(["2048"], [2048]), (["256..2048"], [256, 512, 1024, 2048]), (["300..1000", "7"], [300, 600, 7])],
+    [
+        (["2048"], [2048]),
+        (["256..2048"], [256, 512, 1024, 2048]),
+        (["300..1000", "7"], [300, 600, 7]),
+        (["128, 256,512..1024", "7"], [128, 256, 512, 1024, 7]),
+    ],
 )
 def test_lengths_double_within_a_range(told, wanted):
     assert bench.lengths(told) == wanted
 
 
-@pytest.mark.parametrize("told", ["", "0", "-5", "x", "512..", "..512", "512..256", "0..4", "1..2..3", "1e3"])
+@pytest.mark.parametrize("told", ["", "0", "-5", "x", "512..", "..512", "512..256", "0..4", "1..2..3", "1e3", "8,,9"])
 def test_other_lengths_are_refused(told):
     with pytest.raises(UserError, match="no length"):
         bench.lengths([told])

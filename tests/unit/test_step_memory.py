@@ -13,6 +13,7 @@ from transformer_cli.benchmark import step_memory
 from transformer_cli.benchmark.step_memory import BASE, StepCase, StepPeak, build, compared, measure_step, train_step
 from transformer_cli.commands.bench import step_memory as command
 from transformer_cli.errors import UserError
+from transformer_cli.wording import counted
 
 TINY = BASE | {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
 SMALL = ("model.d_model=32", "model.n_heads=2", "model.d_ff=64", "model.encoder_layers=1", "model.decoder_layers=1")
@@ -90,6 +91,11 @@ def test_the_document_has_rows_of_every_length_and_the_reasons_of_those_that_can
     assert "cannot run: flash, length 8: attention: flash with d_k and d_v that differ" in text
     assert "1+1 layers of width 32" in text
     assert "3 is a third of the memory" in text
+    assert f", {counted(torch.get_num_threads(), 'thread')}, torch" in text
+    peak, held = (next(line for line in text.splitlines() if line.startswith(name)) for name in ("peak ", "held "))
+    kept = "what torch's libraries load and keep"  # counted in both: both start from the same memory
+    assert kept in peak
+    assert kept in held
 
 
 @pytest.mark.parametrize("change", ["model.positions=t5", "model.attention_dropout=0.1"])

@@ -65,9 +65,8 @@ def test_blocks_alternate_after_a_warm_up_on_the_same_windows(monkeypatch: pytes
 
     windows = [[batch(1, 2, number)] for number in range(1, 7)]
     blocks = [windows[0:2], windows[2:4], windows[4:6]]
-    found = alternate(
-        side("ours"), side("theirs"), blocks, 0.0, flops=lambda window: 10.0 * window[0].n_tokens, wait=lambda: None
-    )
+    flops = {"flops": lambda window: 10.0 * window[0].n_tokens}
+    found = list(alternate(side("ours"), side("theirs"), blocks, 0.0, **flops, wait=lambda: None))
     expected = [("ours", (1, 2)), ("theirs", (1, 2))]  # warm-up
     expected += [("ours", (1, 2)), ("theirs", (1, 2)), ("theirs", (3, 4)), ("ours", (3, 4))]
     expected += [("ours", (5, 6)), ("theirs", (5, 6))]

@@ -24,7 +24,8 @@ class Engine(StrEnum):
 SeqLen = Annotated[
     list[str] | None,
     _attention_option(
-        "--seq-len", help="Length, or 256..8192: from there to there by doubling; repeatable. (512 and 1024)"
+        "--seq-len",
+        help="Lengths, with commas; 256..8192: from there to there by doubling. (512,1024; --step-memory: 2048)",
     ),
 ]
 Kernels = Annotated[
@@ -80,7 +81,9 @@ MeasureDecoding = Annotated[
 OtherEngine = Annotated[
     Engine | None, typer.Option("--engine", help="--decode: beside it, with the same weights. (only ctranslate2)")
 ]
-Src = Annotated[Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set)")]
+Src = Annotated[
+    Path | None, typer.Option("--src", help="--decode: lines to translate. (default: the run's test set, else dev set)")
+]
 Ref = Annotated[Path | None, typer.Option("--ref", help="--decode: their references.")]
 
 #: What belongs to each measurement; ``device``, ``repeats`` and how to print are for nearly all.
@@ -205,7 +208,10 @@ def _bench_training(
     from transformer_cli.commands.bench import training as command
 
     request = command.TrainingBenchRequest(config, tuple(overrides or ()), steps, repeats, device)
-    command.print_report(command.run_training_bench(request, note), as_json)
+    report = command.run_training_bench(request, note)
+    command.print_report(report, as_json)
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
 def _bench_decoding(
@@ -218,9 +224,13 @@ def _bench_decoding(
     as_json: bool,
 ) -> None:
     from transformer_cli.commands.bench import decoding as command
+    from transformer_cli.commands.bench.decoding_table import print_report
 
     request = command.DecodingBenchRequest(run, *text, engine is not None, repeats, shortlist)
-    command.print_report(command.run_decoding_bench(request, note), as_json)
+    report = command.run_decoding_bench(request, note)
+    print_report(report, as_json)
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
 def _refuse_others(context: typer.Context, chosen: str) -> None:

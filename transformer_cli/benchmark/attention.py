@@ -27,7 +27,8 @@ KERNELS: tuple[Kernel, ...] = (*get_args(Dense), *PATTERNS, "linformer")
 Pass = Literal["forward", "forward+backward"]
 PASSES: tuple[Pass, ...] = ("forward", "forward+backward")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_BACKENDS: dict[Kernel, SDPBackend] = {
+#: Kernels of torch that are asked for by name.
+BACKENDS: dict[Kernel, SDPBackend] = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
     "cudnn": SDPBackend.CUDNN_ATTENTION,
@@ -161,7 +162,7 @@ def _implementation(case: Case, inputs: Inputs) -> Callable[..., tuple[Tensor, T
 
 def backend(kernel: Kernel) -> AbstractContextManager[object]:
     """Allow torch only the backend that is named, so that it refuses instead of falling back silently."""
-    chosen = _BACKENDS.get(kernel)
+    chosen = BACKENDS.get(kernel)
     return nullcontext() if chosen is None else sdpa_kernel(chosen)
 
 

@@ -17,11 +17,13 @@ class Side(Protocol):
 
     Attributes:
         engine: its name.
+        name: the engine, and what its translations depend on.
         setting: how it shares its work.
         load_seconds: how long it took to be ready.
     """
 
     engine: str
+    name: str
     setting: str
     load_seconds: float
 
@@ -45,11 +47,13 @@ class Measured:
     seconds: list[float] = field(default_factory=list)  # of each round over all lines
     latencies: list[float] = field(default_factory=list)  # seconds of lines that come alone
     peak_bytes: int = 0
+    name: str = ""  # the engine, and what its translations depend on
 
     def document(self) -> dict[str, object]:
-        """Return the figures as JSON has them: medians, spreads as interquartile ranges."""
+        """Return the figures as JSON has them: medians, spreads as interquartile ranges; None: not measured."""
         lower, median, upper = (float(value) for value in np.percentile(self.seconds, [25, 50, 75]))
-        p50, p95 = (float(value) for value in np.percentile(self.latencies, [50, 95]))
+        alone = np.percentile(self.latencies, [50, 95]) * 1e3 if self.latencies else (None, None)
+        p50, p95 = (value if value is None else float(value) for value in alone)
         n_lines = len(self.translations)
         return {
             "engine": self.engine,
@@ -57,16 +61,18 @@ class Measured:
             "sentences_per_second": n_lines / median,
             "sentences_per_second_spread": n_lines / lower - n_lines / upper,
             "target_tokens_per_second": self.n_tokens / median,
-            "latency_ms_p50": p50 * 1e3,
-            "latency_ms_p95": p95 * 1e3,
+            "latency_ms_p50": p50,
+            "latency_ms_p95": p95,
             "peak_bytes": self.peak_bytes,
             "load_seconds": self.load_seconds,
             "warm_up_seconds": self.warm_up_seconds,
         }
 
 
-def measure(sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Callable[[str], None]) -> list[Measured]:
-    """Translate all lines by each side in turn.
+def measure(
+    sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Callable[[str], None]
+) -> tuple[list[Measured], bool]:
+    """Translate all lines by each side in turn, then some of them one by one. After Ctrl-C whole rounds count.
 
     Args:
         sides: loaded, each with its way of searching.
@@ -75,28 +81,50 @@ def measure(sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Cal
         note: told of each round.
 
     Returns:
-        What was measured of each side.
+        What was measured of each side, and whether Ctrl-C ended it early.
+
+    Raises:
+        KeyboardInterrupt: not one round was finished.
     """
     measured = []
     for side in sides:
         seconds, (translations, n_tokens) = _timed(lambda side=side: side.translate(lines))  # type: ignore[misc]
-        measured.append(Measured(side.engine, side.setting, side.load_seconds, seconds, translations, n_tokens))
+        told = (side.engine, side.setting, side.load_seconds, seconds)
+        measured.append(Measured(*told, translations, n_tokens, name=side.name))
+    interrupted = False
+    try:
+        _rounds(sides, lines, measured, repeats, note)
+        for side, found in zip(sides, measured, strict=True):
+            found.peak_bytes = side.peak_bytes()
+        _latencies(sides, lines, measured)
+    except KeyboardInterrupt:
+        interrupted = True
+        if not measured[-1].seconds:
+            raise
+    for found in measured:
+        del found.seconds[len(measured[-1].seconds) :]  # of a round in which not every side had its turn
+    return measured, interrupted
+
+
+def _rounds(
+    sides: Sequence[Side],
+    lines: Sequence[str],
+    measured: Sequence[Measured],
+    repeats: int,
+    note: Callable[[str], None],
+) -> None:
     for number in range(1, repeats + 1):
         note(f"round {number} of {repeats}")
         for side, found in zip(sides, measured, strict=True):
             found.seconds.append(_timed(lambda side=side: side.translate(lines))[0])  # type: ignore[misc]
-    for side, found in zip(sides, measured, strict=True):
-        found.peak_bytes = side.peak_bytes()
-    return measured
 
 
-def measure_latency(sides: Sequence[Side], lines: Sequence[str], measured: Sequence[Measured]) -> None:
-    """Translate some lines one by one, by each side in turn, and note how long each took."""
-    for line in [lines[0], *lines[:: max(1, len(lines) // _ALONE)]][: _ALONE + 1]:
+def _latencies(sides: Sequence[Side], lines: Sequence[str], measured: Sequence[Measured]) -> None:
+    """Translate some lines one by one, by each side in turn, and note how long each took; the first warms up."""
+    for number, line in enumerate([lines[0], *lines[:: max(1, len(lines) // _ALONE)]][: _ALONE + 1]):
         for side, found in zip(sides, measured, strict=True):
-            found.latencies.append(_timed(lambda side=side, line=line: side.translate([line]))[0])  # type: ignore[misc]
-    for found in measured:
-        del found.latencies[0]  # it warmed up
+            seconds = _timed(lambda side=side, line=line: side.translate([line]))[0]  # type: ignore[misc]
+            found.latencies += [seconds] if number else []
 
 
 def ratio(ours: Measured, other: Measured) -> float:

@@ -39,7 +39,8 @@ def method(device: str) -> str:
     """Return how ``peak_bytes`` counts, in words."""
     if torch.device(device).type == "cuda":
         return "torch's CUDA allocator: peak minus what the inputs hold"
-    return f"a process of its own a row: {'VmHWM' if _RESET.exists() else 'ru_maxrss'} minus what is resident before"
+    name = "VmHWM" if _RESET.exists() else "ru_maxrss"
+    return f"the most memory that a process of its own held during the run, less what it held before: {name}"
 
 
 def _answer(measure: Callable[[Case], int], case: Case) -> int | str:

@@ -31,6 +31,7 @@ from transformer_cli.errors import UserError
 from transformer_cli.wording import counted, spelled
 
 UNSTEADY = 0.5  # interquartile range / median
+FITTED = 3  # lengths at least, for a growth
 #: Output and gradients in float64, or why there are none to compare with.
 Truth = tuple[Tensor, ...] | str
 
@@ -134,7 +135,7 @@ def growth(rows: Sequence[Row]) -> list[Growth]:
     for kernel, direction in dict.fromkeys((row.kernel, row.direction) for row in rows):
         own = [row for row in rows if (row.kernel, row.direction) == (kernel, direction)]
         own = [row for row in own if row.seconds is not None and not row.unsteady]
-        if len(own) >= 3:
+        if len(own) >= FITTED:
             found.append(Growth(kernel, direction, _exponent(own, "seconds"), _exponent_of_memory(own)))
     return found
 

@@ -59,8 +59,8 @@ class StepPeak:
 
     kernel: str
     seq_len: int
-    peak_bytes: int | None = None  # all: weights, Adam's moments, gradients, activations
-    held_bytes: int | None = None  # of these, what stays between two steps: weights and moments
+    peak_bytes: int | None = None  # all: weights, Adam's moments, gradients, activations, what libraries keep
+    held_bytes: int | None = None  # of these, what stays between two steps: weights, moments, what libraries keep
     ratio_to_naive: float | None = None  # peak of naive / this peak: 3 is a third of the memory
     unsupported: str | None = None  # the reason
 

@@ -6,7 +6,7 @@ is checked first, by their losses: a comparison of different computations would 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -69,13 +69,14 @@ class StepReport:
     settings: dict[str, object]
     speeds: Speeds
     largest_loss_difference: float
-    product_rates: dict[int, float]  # floating-point operations per second, by size
-    time_by_part: dict[str, float] | None  # None: not known on this device
+    product_rates: dict[int, float]  # floating-point operations per second, by size; empty after Ctrl-C
+    time_by_part: dict[str, float] | None  # None: not known on this device, or after Ctrl-C
+    interrupted: bool = False  # the blocks are those that were finished
 
     @property
-    def gemm_share(self) -> float:
-        """Which share of the best rate of products alone the whole step reaches."""
-        return self.speeds.flops_per_second / max(self.product_rates.values())
+    def gemm_share(self) -> float | None:
+        """Which share of the best rate of products alone the whole step reaches; None: there is no such rate."""
+        return self.speeds.flops_per_second / max(self.product_rates.values()) if self.product_rates else None
 
     def document(self) -> dict[str, object]:
         """Return the report as one JSON document."""
@@ -88,6 +89,7 @@ class StepReport:
             "product_flops_per_second": self.product_rates,
             "largest_loss_difference": self.largest_loss_difference,
             "time_by_part": self.time_by_part,
+            "interrupted": self.interrupted,
         }
 
 
@@ -128,8 +130,10 @@ def alternate(
     *,
     flops: Callable[["Window"], float],
     wait: Callable[[], object],
-) -> list[Block]:
+) -> Iterator[Block]:
     """Time blocks of steps, one side after the other, and who begins in turn: what slows the machine hits both.
+
+    Each block comes when it is done.
 
     Args:
         ours: one side; both are warmed up here by one block each that does not count.
@@ -150,13 +154,11 @@ def alternate(
 
     for side in (ours, theirs):
         timed(side, blocks[0])
-    measured = []
     for number, block in enumerate(blocks):
         order = (ours, theirs) if number % 2 == 0 else (theirs, ours)
         seconds = {side: timed(side, block) for side in order}
         n_tokens = sum(batch.n_tokens for window in block for batch in window)
-        measured.append(Block(n_tokens, sum(map(flops, block)), seconds[ours], seconds[theirs]))
-    return measured
+        yield Block(n_tokens, sum(map(flops, block)), seconds[ours], seconds[theirs])
 
 
 def step_flops(model: nn.Module, window: "Window") -> int:

@@ -3,19 +3,11 @@
 The small products of a decoding step leave little for a second thread: two processes of one thread are faster than one
 of two, and the interpreter's lock does not stand between them. What a sentence becomes does not depend on the process
 that translates it.
-
-Workers leave when the process that started them ends, however it ends: they watch a pipe that it holds open.
 """
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +16,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.decoding.attention_reader import Pair
 from transformer_cli.decoding.batch_decoder import BatchDecoder
+from transformer_cli.decoding.child_pool import ChildPool
 from transformer_cli.decoding.ensemble import load_models
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
@@ -49,18 +42,7 @@ class Workers:
             device: where each computes.
         """
         self._n_workers = n_workers
-        # Not forked: a forked process that had used threads may hang in its first product.
-        context = multiprocessing.get_context("spawn")
-        watched, self._held = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(n_workers, context, initializer=_load, initargs=(runs, device, watched))
-        # A child that is being started would print a traceback at Ctrl-C; ignored signals stay ignored in it.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
-        try:
-            for _ in range(n_workers):  # each call starts one, as long as none is idle
-                self._pool.submit(os.getpid)
-        finally:
-            if before is not None:
-                signal.signal(signal.SIGINT, before)
+        self._pool = ChildPool(n_workers, _load, (runs, device))
 
     def search(self, sentences: Sequence[Source], settings: DecodeSettings) -> list[list[Finished]]:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
@@ -104,14 +86,11 @@ class Workers:
 
     def close(self) -> None:
         """End the processes, whatever they are doing."""
-        self._held.close()
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.close()
 
 
-def _load(runs: Sequence[Path], device: str, watched: connection.Connection) -> None:
+def _load(runs: Sequence[Path], device: str) -> None:
     global _decoder
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
-    Thread(target=_leave_after, args=(watched,), daemon=True).start()
     torch.set_num_threads(1)
     try:
         runtime = Runtime.resolve(device)
@@ -119,11 +98,6 @@ def _load(runs: Sequence[Path], device: str, watched: connection.Connection) -> 
         _decoder = BatchDecoder(models[0], runtime, models[1:], fixed=True)
     except Exception as error:  # an exception of an initializer would look like a killed process
         _decoder = error
-
-
-def _leave_after(watched: connection.Connection) -> None:
-    connection.wait([watched])  # readable: the other end is closed
-    os._exit(0)
 
 
 def _own_decoder() -> BatchDecoder:

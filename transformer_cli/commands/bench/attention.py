@@ -1,5 +1,6 @@
 """``tfm bench``: measure attention kernels and show them as a table or as one JSON document."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from transformer_cli.benchmark.attention import DTYPES, KERNELS, Kernel, Shape
+from transformer_cli.benchmark.attention import BACKENDS, DTYPES, KERNELS, Kernel, Shape
 from transformer_cli.benchmark.products import product_rates
-from transformer_cli.benchmark.report import BenchReport, Row, describe, growth, measure
+from transformer_cli.benchmark.report import FITTED, UNSTEADY, BenchReport, Growth, Row, describe, growth, measure
 from transformer_cli.benchmark.sparse import PATTERNS, meaning
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.errors import UserError
@@ -81,14 +82,17 @@ def told_sizes(kernels: Sequence[Kernel], told: Mapping[str, int | None]) -> dic
 def lengths(told: Sequence[str]) -> list[int]:
     """Return the lengths that were asked for: ``2048``, or ``256..8192``, which is 256, 512, ... up to 8,192.
 
+    Several have commas between, or were told one by one.
+
     Raises:
         UserError: something else was.
     """
     found: list[int] = []
-    for text in told:
+    for text in ",".join(told).split(","):
+        text = text.strip()
         first, dots, last = text.partition("..")
         if not (first.isdecimal() and (last.isdecimal() or not dots) and 1 <= int(first) <= int(last or first)):
-            raise UserError(f"no length: {text!r}", expected="--seq-len 2048, or a range such as 256..8192")
+            raise UserError(f"no length: {text!r}", expected="--seq-len 512,1024, or a range such as 256..8192")
         if int(last or first) > _LONGEST:
             raise UserError("no machine holds so long a text", got=text, expected=f"at most {_LONGEST:,}")
         length = int(first)
@@ -203,26 +207,48 @@ def _seconds(value: float) -> str:
 def _legend(report: BenchReport) -> Iterator[str]:
     what: dict[str, Any] = report.settings
     yield "pass     fwd: forward, no graph kept; fwd+bwd: forward, then the gradients of query, key and value"
-    yield f"time     median of {what['repeats']} measurements or more, kernels in turn; spread: interquartile range"
+    yield f"time     median of {what['repeats']} measurements or more, kernels in turn"
+    yield "spread   interquartile range, in percent of the time"
     if any(row.unsteady for row in report.rows):
-        yield "!        unsteady: something else ran meanwhile; measure again, or with more --repeats (not in growth)"
+        yield f"!        spread above {UNSTEADY:.0%}: something else ran; measure again, or with more --repeats"
     yield "ratio    time / time of naive in the same pass: 0.25 is four times as fast; -: naive was not measured"
     yield f"speed    share of the best square product here, {what['product_flops_per_second'] / 1e9:,.0f} GFLOP/s"
-    yield "sdpa     torch's own choice, with the kernel it chose in brackets; flash and others: that kernel or nothing"
+    yield "         hidden pairs of query and key are no work; above 100%: that product is measured, and no limit"
     yield f"MiB      peak beyond the inputs ({what['peak_bytes']})"
     yield f"error    {what['max_error']}"
     yield from _meanings(report)
-    for part in report.growth:
-        grown = "" if part.memory is None else f", memory as n^{part.memory:.2f}"
-        yield f"growth   {part.kernel}, {_PASS[part.direction]}: time as n^{part.time:.2f}{grown}"
+    yield from _growth(report)
     if report.interrupted:
         yield "interrupted: the rows above are those that were finished"
     yield from _refusals(report.rows)
 
 
+def _growth(report: BenchReport) -> Iterator[str]:
+    """Say how time and memory grow, or that too many rows are unsteady to say so."""
+    fitted = {(part.kernel, part.direction): part for part in report.growth}
+    ran = Counter((row.kernel, row.direction) for row in report.rows if row.seconds is not None)
+    for (kernel, direction), n_rows in ran.items():
+        part = fitted.get((kernel, direction))
+        if part is not None:
+            grown = "" if part.memory is None else f", memory as n^{part.memory:.2f}"
+            yield f"growth   {kernel}, {_PASS[direction]}: time as n^{part.time:.2f}{grown}{_left_out(report, part)}"
+        elif n_rows >= FITTED:
+            yield f"growth   {kernel}, {_PASS[direction]}: not told, for fewer than {FITTED} lengths are without !"
+
+
+def _left_out(report: BenchReport, part: Growth) -> str:
+    unsteady = [row for row in report.rows if (row.kernel, row.direction) == (part.kernel, part.direction)]
+    lengths = [str(row.seq_len) for row in unsteady if row.unsteady]
+    return f" (without length {', '.join(lengths)}, see !)" if lengths else ""
+
+
 def _meanings(report: BenchReport) -> Iterator[str]:
-    """Say what the kernels look at that do not look at all keys, and why some have no error."""
+    """Say which kernels are torch's, what those look at that do not look at all keys, and why some have no error."""
     ran = [row for row in report.rows if row.seconds is not None]
+    if any(row.kernel == "sdpa" for row in ran):
+        yield "sdpa     torch's own choice, with the kernel it chose in brackets"
+    for kernel in (kernel for kernel in dict.fromkeys(row.kernel for row in report.rows) if kernel in BACKENDS):
+        yield f"{kernel:<8} torch's kernel of that name, or nothing"
     for kernel in dict.fromkeys(row.kernel for row in ran):
         what = meaning(kernel, int(str(report.settings["window"])), int(str(report.settings["rank"])))
         if what is not None:

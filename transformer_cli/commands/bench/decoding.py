@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
-from transformer_cli.benchmark.decoding import Measured, identical, measure, measure_latency, ratio
-from transformer_cli.checkpoint import load_model, open_model
-from transformer_cli.commands.bench.decoding_sides import Side, Tuning, best_tuning, first_tuning
+from transformer_cli.benchmark.decoding import Measured, identical, measure, ratio
+from transformer_cli.checkpoint import load_model
+from transformer_cli.commands.bench.decoding_sides import Side, Tuning, best_tuning, first_tuning, n_tried
 from transformer_cli.commands.eval.text import read_file
 from transformer_cli.commands.export import positions_of
-from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.config import Config
-from transformer_cli.data.corpus import load_split
+from transformer_cli.data.corpus import available_splits, load_split
+from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.errors import UserError
@@ -26,10 +24,12 @@ from transformer_cli.evaluation import check_counts, score
 from transformer_cli.export.extra import Quantization
 from transformer_cli.export.folder import weights_sha256
 from transformer_cli.export.writing import Exported
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, available_cores
 from transformer_cli.wording import counted
 
 _TRIED_LINES = 300  # to find the best tuning
+_BEAM_SIZES = {"greedy": 1, "beam 5": 5}
 #: What CTranslate2 does and cannot do otherwise.
 _ALIKE = {"length_normalization": "plain", "early_stopping": True, "shortlist": False}
 _MEANINGS = {
@@ -60,7 +60,6 @@ class SearchReport:
     sides: list[Measured]
     bleu: list[float]
     signature: str
-
     has_shortlist: bool = False
 
     @property
@@ -99,115 +98,117 @@ class DecodingReport:
     device: str
     settings: dict[str, Any]
     searches: dict[str, SearchReport]
+    interrupted: bool = False  # the searches and rounds are those that were finished
 
     def document(self) -> dict[str, object]:
         """Return it as JSON has it."""
         found = {name: report.document() for name, report in self.searches.items()}
-        return {"device": self.device, "torch": torch.__version__, "settings": self.settings, "searches": found}
+        where = {"device": self.device, "torch": torch.__version__, "settings": self.settings}
+        return {**where, "searches": found, "interrupted": self.interrupted}
 
 
 def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None]) -> DecodingReport:
     """Find the best tuning of each side, then let them translate in turn, greedily and with a beam of 5.
 
+    Ctrl-C ends it early: the report then holds what was finished.
+
     Raises:
         UserError: files do not fit each other, or CTranslate2 is not installed or cannot represent the model.
         RunError: there is no usable model.
     """
-    config = open_model(request.run).config
-    lines, references = _text(request, config, note)
+    model, tokenizer, config = load_model(request.run)
+    text = _text(request, config, note)
     recipe = DecodeSettings.from_config(config.decode)
     listed = Shortlist.of_run(request.run) if _wants_shortlist(request, config) else None
-    searches = {}
-    with tempfile.TemporaryDirectory(prefix="tfm-bench-") as folder:
-        starts = [first_tuning(request.run), *_exports(request, config, Path(folder))]
-        if listed is not None:
-            starts.append(first_tuning(request.run, shortlist=True))
-        for beam_size in (1, 5):
-            settings = recipe.but({"beam_size": beam_size, **_ALIKE})
-            tunings = [best_tuning(start, settings, lines[:_TRIED_LINES], note) for start in starts]
-            with ExitStack() as stack:
-                sides = [stack.enter_context(Side(tuning, settings)) for tuning in tunings]
-                measured = measure(sides, lines, request.repeats, note)
-                measure_latency(sides, lines, measured)
-            scores = [score(side.translations, [references], tgt_lang=config.data.target(None))[0] for side in measured]
-            name = "greedy" if beam_size == 1 else f"beam {beam_size}"
-            bleu = [found.value for found in scores]
-            searches[name] = SearchReport(measured, bleu, scores[0].signature, listed is not None)
     settings_used = {
         "run": str(request.run),
         "weights_sha256": weights_sha256(request.run)[:16],
-        "lines": len(lines),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "text": text.name,
+        "lines": len(text.lines),
         "repeats": request.repeats,
         "cores": available_cores(),
         "decode": recipe.but(_ALIKE).describe(),
         "shortlist": listed and {"fingerprint": listed.fingerprint, "per_piece": listed.of_pieces.shape[1]},
         **_MEANINGS,
     }
-    return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches)
+    searches: dict[str, SearchReport] = {}
+    interrupted = False
+    with tempfile.TemporaryDirectory(prefix="tfm-bench-") as folder:
+        starts = [first_tuning(request.run), *_exports(request, (model, tokenizer, config), Path(folder))]
+        if listed is not None:
+            starts.append(first_tuning(request.run, shortlist=True))
+        _tell_plan(starts, text, request.repeats, note)
+        try:
+            for name, beam_size in _BEAM_SIZES.items():
+                if not interrupted:
+                    settings = recipe.but({"beam_size": beam_size, **_ALIKE})
+                    searches[name], interrupted = _searched(starts, settings, text, request.repeats, note)
+        except KeyboardInterrupt:
+            interrupted = True
+    return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches, interrupted)
 
 
-def print_report(report: DecodingReport, wants_json: bool) -> None:
-    """Print the report on stdout, for a reader or as one JSON document."""
-    if wants_json:
-        print(json_text(report.document(), indent=1))
-        return
-    console = Console()
-    what = report.settings
-    console.print(
-        f"{report.device}, torch {torch.__version__}; "
-        f"{counted(what['lines'], 'line')}, {counted(what['repeats'], 'round')} in turn"
+def _tell_plan(starts: Sequence[Tuning], text: "_Text", repeats: int, note: Callable[[str], None]) -> None:
+    tried = sum(map(n_tried, starts)) * len(_BEAM_SIZES)
+    few, all_lines = (counted(n, "line") for n in (min(_TRIED_LINES, len(text.lines)), len(text.lines)))
+    note(
+        f"{' and '.join(_BEAM_SIZES)}: first {counted(tried, 'setting')} are tried on {few}, to find the fastest of "
+        f"{counted(len(starts), 'side')}; then {counted(repeats, 'round')} of {all_lines} in turn"
     )
-    for name, found in report.searches.items():
-        console.print(_table(name, found))
-    for meaning, text in _MEANINGS.items():
-        console.print(f"{meaning}: {text}", markup=False, highlight=False)
 
 
-def _table(name: str, report: SearchReport) -> Table:
-    table = Table(title=name, title_justify="left")
-    for column in ("engine", "sentences/s", "tokens/s", "ratio", "identical", "BLEU", "p50 ms", "p95 ms", "peak MiB"):
-        table.add_column(column, justify="left" if column == "engine" else "right")
-    ours = report.sides[0]
-    for side, bleu in zip(report.sides, report.bleu, strict=True):
-        row: dict[str, Any] = side.document()
-        compared = side is not ours
-        table.add_row(
-            f"{side.engine}: {side.setting}",
-            f"{row['sentences_per_second']:,.0f}",
-            f"{row['target_tokens_per_second']:,.0f}",
-            f"{ratio(ours, side):.2f}" if compared else "-",
-            f"{identical(ours, side):.1%}" if compared else "-",
-            f"{bleu:.2f}",
-            f"{row['latency_ms_p50']:.1f}",
-            f"{row['latency_ms_p95']:.1f}",
-            f"{side.peak_bytes / 2**20:,.0f}",
-        )
-    return table
+def _searched(
+    starts: Sequence[Tuning], settings: DecodeSettings, text: "_Text", repeats: int, note: Callable[[str], None]
+) -> tuple[SearchReport, bool]:
+    """Measure one way of searching; return what was found, and whether Ctrl-C ended it early."""
+    tunings = [best_tuning(start, settings, text.lines[:_TRIED_LINES], note) for start in starts]
+    with ExitStack() as stack:
+        sides = [stack.enter_context(Side(tuning, settings)) for tuning in tunings]
+        measured, interrupted = measure(sides, text.lines, repeats, note)
+    scores = [score(side.translations, [text.references], tgt_lang=text.lang)[0] for side in measured]
+    bleu = [found.value for found in scores]
+    return SearchReport(measured, bleu, scores[0].signature, starts[-1].shortlist), interrupted
 
 
-def _text(request: DecodingBenchRequest, config: Config, note: Callable[[str], None]) -> tuple[list[str], list[str]]:
-    """Return lines and references: the given files, or the run's test set."""
+@dataclass(frozen=True)
+class _Text:
+    """Lines to translate."""
+
+    name: str  # of the split, or of the file
+    lines: list[str]
+    references: list[str]
+    lang: str  # of the references
+
+
+def _text(request: DecodingBenchRequest, config: Config, note: Callable[[str], None]) -> _Text:
+    """Return the given files, or the run's test set, or its dev set where it has no test set."""
+    lang = config.data.target(None)
     if (request.src is None) != (request.ref is None):
         raise UserError("--src and --ref belong together")
     if request.src is None or request.ref is None:
-        pairs = load_split(config.data, "test", config.train.seed, note)
-        return pairs.src, pairs.tgt
+        split = "test" if "test" in available_splits(config.data) else "dev"
+        if split == "dev":
+            note("the run has no test set: its dev set is translated; --src and --ref name other lines")
+        pairs = load_split(config.data, split, config.train.seed, note)
+        return _Text(f"the run's {split} set", pairs.src, pairs.tgt, lang)
     lines, references = read_file(request.src, note), read_file(request.ref, note)
     check_counts({str(request.src): len(lines), str(request.ref): len(references)})
-    return lines, references
+    return _Text(str(request.src), lines, references, lang)
 
 
 def _wants_shortlist(request: DecodingBenchRequest, config: Config) -> bool:
     return config.decode.shortlist if request.shortlist is None else request.shortlist
 
 
-def _exports(request: DecodingBenchRequest, config: Config, folder: Path) -> Sequence[Tuning]:
+def _exports(
+    request: DecodingBenchRequest, loaded: tuple[Transformer, Tokenizer, Config], folder: Path
+) -> Sequence[Tuning]:
     """Export the run twice, if it is to be compared: in float32 and in int8."""
     if not request.compare:
         return []
-    model, tokenizer, _ = load_model(request.run)
     origin = {"run": request.run.name, "weights_sha256": weights_sha256(request.run)}
-    exported = Exported(model, tokenizer, config, positions_of(config), origin)
+    exported = Exported(*loaded, positions_of(loaded[-1]), origin)
     starts = []
     kinds: tuple[Quantization, ...] = ("float32", "int8")
     for quantization in kinds:

@@ -5,11 +5,11 @@ its workers by itself. Which number of workers and threads is best, how many sen
 whether with MKL, is tried for both.
 """
 
+import gc
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from transformer_cli.data.tokenizer import EOS
+from transformer_cli.decoding.child_pool import ChildPool
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.export.extra import ctranslate2
@@ -48,8 +49,13 @@ class Tuning:
         """Whose engine."""
         return "tfm" if self.compute_type is None else "ctranslate2"
 
+    @property
+    def name(self) -> str:
+        """The engine, and what its translations depend on."""
+        return " ".join([self.engine, *filter(None, [self.compute_type]), *["shortlist"] * self.shortlist])
+
     def __str__(self) -> str:
-        shared = f"{self.n_workers} x {counted(self.threads, 'thread')}"
+        shared = f"{counted(self.n_workers, 'worker')} of {counted(self.threads, 'thread')}"
         common = f"{shared}, {counted(self.sentences, 'sentence')} side by side"
         if self.compute_type is not None:
             common = f"{self.compute_type}, {common}, CT2_USE_MKL={int(self.mkl)}"
@@ -62,11 +68,14 @@ class Side:
     def __init__(self, tuning: Tuning, settings: DecodeSettings) -> None:
         """Start its process and wait until it has loaded the model."""
         start = time.perf_counter()
-        self.engine, self.setting = tuning.engine, str(tuning)
+        self.engine, self.name, self.setting = tuning.engine, tuning.name, str(tuning)
         with _environment(CT2_USE_MKL=str(int(tuning.mkl))):  # read when the library is loaded
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, context, initializer=_load, initargs=(tuning, settings))
+            self._pool = ChildPool(1, _load, (tuning, settings), _leave)
+        try:
             self._pool.submit(os.getpid).result()
+        except BaseException:  # Ctrl-C too
+            self._pool.close()
+            raise
         self.load_seconds = time.perf_counter() - start
 
     def translate(self, lines: Sequence[str]) -> tuple[list[str], int]:
@@ -81,14 +90,13 @@ class Side:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End its processes: one that has workers would wait for them for ever."""
-        self._pool.submit(_end).result()
-        self._pool.shutdown(cancel_futures=True)
+        """End its processes, whatever they are doing."""
+        self._pool.close()
 
 
 def best_tuning(start: Tuning, settings: DecodeSettings, lines: Sequence[str], note: Callable[[str], None]) -> Tuning:
     """Return the fastest of a few tunings: first workers, threads and MKL, then how many sentences side by side."""
-    cores, tried = available_cores(), dict[Tuning, float]()
+    tried = dict[Tuning, float]()
 
     def attempt(tuning: Tuning) -> None:
         with Side(tuning, settings) as side:
@@ -96,13 +104,23 @@ def best_tuning(start: Tuning, settings: DecodeSettings, lines: Sequence[str], n
             tried[tuning] = min(_seconds(side, lines) for _ in range(2))  # in the first a worker may still be loading
         note(f"tried {tuning.engine}: {tuning}: {len(lines) / tried[tuning]:,.0f} sentences/s")
 
-    libraries = (False,) if start.compute_type is None else (False, True)
-    for (n_workers, threads), mkl in product(sorted({(1, cores), (cores, 1)}), libraries):
-        attempt(replace(start, n_workers=n_workers, threads=threads, mkl=mkl))
+    for tuning in _tried_first(start):
+        attempt(tuning)
     first = min(tried, key=lambda tuning: tried[tuning])
     for sentences in _SENTENCES[1:]:
         attempt(replace(first, sentences=sentences))
     return min(tried, key=lambda tuning: tried[tuning])
+
+
+def n_tried(start: Tuning) -> int:
+    """Return how many tunings ``best_tuning`` tries."""
+    return len(_tried_first(start)) + len(_SENTENCES[1:])
+
+
+def _tried_first(start: Tuning) -> list[Tuning]:
+    cores, libraries = available_cores(), (False,) if start.compute_type is None else (False, True)
+    shares = sorted({(1, cores), (cores, 1)})
+    return [replace(start, n_workers=n, threads=threads, mkl=mkl) for (n, threads), mkl in product(shares, libraries)]
 
 
 def _seconds(side: Side, lines: Sequence[str]) -> float:
@@ -129,8 +147,8 @@ def _load(tuning: Tuning, settings: DecodeSettings) -> None:
 def _ours(tuning: Tuning, settings: DecodeSettings) -> Translate:
     translator = Translator.from_run(tuning.place, "cpu", workers=tuning.n_workers)
     settings = settings.but({"batch_size": tuning.sentences, "batch_tokens": 10**6, "shortlist": tuning.shortlist})
-    translator.translate_window(["."] * tuning.n_workers, settings)  # waits for one worker's model; the others load on
     _state["end"] = translator.close
+    translator.translate_window(["."] * tuning.n_workers, settings)  # waits for one worker's model; the others load on
 
     def translate(lines: Sequence[str]) -> tuple[list[str], int]:
         found = translator.translate_window(lines, settings)
@@ -173,9 +191,12 @@ def _translate(lines: list[str]) -> tuple[list[str], int]:
     return translate(lines)
 
 
-def _end() -> None:
+def _leave() -> None:
+    """End the workers; their queues are then forgotten, or the first process would tell of semaphores left behind."""
     if "end" in _state:
-        _state["end"]()
+        _state.pop("end")()
+        _state.clear()
+        gc.collect()
 
 
 def _peaks() -> int:

@@ -20,12 +20,14 @@ from transformer_cli.config.combinations import REFUSED
 from transformer_cli.errors import UserError
 from transformer_cli.recipe import load_recipe
 from transformer_cli.runtime import Runtime
+from transformer_cli.wording import counted
 
 DEFAULT_LENGTHS = (2048,)
 KERNELS = ("naive", "sdpa", "flash")
 #: Values that a recipe may not bring along: both sides do the same work, and flash knows no dropout on weights.
 _OTHERS = {"attention", "sparse", "linformer_rank"}
 _USED = "model.* (attention is the row's kernel), tokenizer.vocab_size and train.checkpointing; AdamW, one batch"
+_RESIDENT = "a process of its own: its resident memory, less what it held with torch imported and no model"
 #: What else of ``train`` changes the memory of a step.
 _OF_A_STEP = ("batch_tokens", "accumulate", "optimizer", "amp", "ema_decay", "r_drop", "simcut", "teachers")
 
@@ -99,7 +101,8 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         if not rows:
             raise
         interrupted = True
-    counted_by = "torch's CUDA allocator" if on_gpu else "resident in a process of its own, torch not counted"
+    counted_by = "torch's CUDA allocator counts" if on_gpu else _RESIDENT
+    also = "the work space of its libraries" if on_gpu else "what torch's libraries load and keep in the first step"
     settings = {
         "model": model,
         "vocab_size": vocab_size,
@@ -109,8 +112,8 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         "batch": request.batch,
         "dtype": "bfloat16 products" if on_gpu else "float32",
         "threads": runtime.threads,
-        "peak_bytes": f"weights, Adam's moments, gradients and activations ({counted_by})",
-        "held_bytes": "weights and Adam's moments, which stay from step to step, and what torch's libraries keep",
+        "peak_bytes": f"weights, Adam's moments, gradients, activations, and {also} ({counted_by})",
+        "held_bytes": f"of these, what stays from step to step: weights, Adam's moments, and {also}",
         "ratio_to_naive": "peak_bytes of naive divided by those of the row: 3 is a third of the memory",
     }
     return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows), interrupted)
@@ -129,7 +132,7 @@ def render(report: StepMemoryReport, console: Console) -> None:
     what, model = report.settings, report.settings["model"]
     layers = f"{model['encoder_layers']}+{model['decoder_layers']} layers of width {model['d_model']}"
     lines = [
-        f"{report.device}, torch {report.torch}",
+        f"{report.device}, {counted(what['threads'], 'thread')}, torch {report.torch}",
         f"training step: {layers}, vocabulary {what['vocab_size']:,}, batch {what['batch']}, {what['dtype']}\n",
     ]
     aside = ", ".join(f"{name} {value}" for name, value in what["set_aside"].items())

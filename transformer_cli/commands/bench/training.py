@@ -4,7 +4,7 @@ Here the two sides are put together from a recipe; how they are measured is in `
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,6 +110,8 @@ def accumulate(updater: Updater, window: Sequence[Batch], key: tuple[Any, ...]) 
 def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None]) -> StepReport:
     """Check that both sides train the same model, then time them in turn.
 
+    Ctrl-C ends it early, once a block is finished: the report then holds the blocks that were.
+
     Args:
         request: which recipe, how long.
         note: told what is being done, a line each.
@@ -128,13 +130,24 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
     difference = _check(experiment, windows[:CHECKED_STEPS], runtime)
     ours, theirs = _sides(experiment.model, config, runtime)
     note(f"timing {counted(request.repeats, 'block')} of {counted(request.steps, 'step')} of each side")
-    speeds = Speeds.of(_blocks(ours, theirs, windows, request, runtime))
-    note("timing square products")
-    rates = product_rates(runtime.device, runtime.threads)
-    note("watching where the time goes")
-    shares = _shares(ours, windows[0], runtime)
+    blocks: list[Block] = []
+    rates: dict[int, float] = {}
+    shares: dict[str, float] | None = None
+    interrupted = False
+    try:
+        for block in _blocks(ours, theirs, windows, request, runtime):
+            blocks.append(block)  # noqa: PERF402 - what came before Ctrl-C is kept
+        note("timing square products")
+        rates = product_rates(runtime.device, runtime.threads)
+        note("watching where the time goes")
+        shares = _shares(ours, windows[0], runtime)
+    except KeyboardInterrupt:
+        interrupted = True
+        if not blocks:
+            raise
     device, settings = str(runtime.describe()["device"]), _settings(request, experiment, runtime)
-    return StepReport(device, torch.__version__, settings, speeds, difference, rates, shares)
+    speeds = Speeds.of(blocks)
+    return StepReport(device, torch.__version__, settings, speeds, difference, rates, shares, interrupted)
 
 
 def print_report(report: StepReport, wants_json: bool) -> None:
@@ -153,22 +166,32 @@ def as_json(report: StepReport) -> str:
 def render(report: StepReport, console: Console) -> None:
     """Print the figures with all that they must be read with."""
     what, speeds = report.settings, report.speeds
-    best = max(report.product_rates, key=lambda size: report.product_rates[size])
     lines = [
-        f"{report.device}, {what['threads']} threads, torch {report.torch}",
+        f"{report.device}, {counted(int(str(what['threads'])), 'thread')}, torch {report.torch}",
         f"{what['recipe']}: {what['model']}, {what['batch_tokens']} tokens x {what['accumulate']}, amp {what['amp']}\n",
         f"speed       {speeds.tokens_per_second:,.0f} target tokens/s (spread {speeds.tokens_per_second_spread:,.0f})",
         f"torch.nn    {speeds.tokens_per_second_torch_nn:,.0f} target tokens/s",
         f"ratio       {speeds.ratio_to_torch_nn:.2f} (spread {speeds.ratio_spread:.2f})",
-        f"products    {speeds.flops_per_second / 1e9:,.1f} GFLOP/s, {report.gemm_share:.0%} of "
-        f"{report.product_rates[best] / 1e9:,.1f} (square products of {best})",
+        *_products(report),
         f"same model  losses differ by at most {report.largest_loss_difference:.1e} in {CHECKED_STEPS} steps",
         *([""] + [f"{name:<14}{share:>6.1%}" for name, share in (report.time_by_part or {}).items()]),
         "",
         *(f"{name}: {meaning}" for name, meaning in _MEANINGS.items()),
     ]
+    if report.interrupted:
+        done = f"{len(speeds.ratios)} of {counted(int(str(what['repeats'])), 'block')}"
+        lines.append(f"interrupted: the figures above are of what was finished, {done}")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _products(report: StepReport) -> list[str]:
+    """Return how near the step comes to the best product, as a line; none if products were not timed."""
+    if report.gemm_share is None:
+        return []
+    best = max(report.product_rates, key=lambda size: report.product_rates[size])
+    rate, reached = report.product_rates[best] / 1e9, report.speeds.flops_per_second / 1e9
+    return [f"products    {reached:,.1f} GFLOP/s, {report.gemm_share:.0%} of {rate:,.1f} (square products of {best})"]
 
 
 def _config(request: TrainingBenchRequest, note: Callable[[str], None]) -> Config:
@@ -220,7 +243,7 @@ def _sides(model: Transformer, config: Config, runtime: Runtime) -> tuple[OurSte
 
 def _blocks(
     ours: OurStep, theirs: TorchStep, windows: Sequence[Window], request: TrainingBenchRequest, runtime: Runtime
-) -> list[Block]:
+) -> Iterator[Block]:
     counting = copy.deepcopy(theirs.model).to("meta")
     steps = request.steps
     return alternate(
