@@ -247,8 +247,8 @@ def _meanings(report: BenchReport) -> Iterator[str]:
     ran = [row for row in report.rows if row.seconds is not None]
     if any(row.kernel == "sdpa" for row in ran):
         yield "sdpa     torch's own choice, with the kernel it chose in brackets"
-    for kernel in (kernel for kernel in dict.fromkeys(row.kernel for row in report.rows) if kernel in BACKENDS):
-        yield f"{kernel:<8} torch's kernel of that name, or nothing"
+    for named in dict.fromkeys(row.kernel for row in report.rows if row.kernel in BACKENDS):
+        yield f"{named:<8} torch's kernel of that name, or nothing"
     for kernel in dict.fromkeys(row.kernel for row in ran):
         what = meaning(kernel, int(str(report.settings["window"])), int(str(report.settings["rank"])))
         if what is not None:
