@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from transformer_cli.commands.train import TrainRequest, requested_config
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
 from transformer_cli.recipe import all_keys, load_recipe, to_yaml
@@ -162,3 +163,23 @@ def test_more_targets_count_but_not_their_files(recipe) -> None:
     more = "data: {corpus: phrasebook, more_targets: [{lang: %s, train: {tsv: %s.tsv}}]}\ntrain: {max_steps: 10}\n"
     czech, moved, french = (recipe(more % of).fingerprint() for of in (("cs", "a"), ("cs", "b"), ("fr", "a")))
     assert czech == moved != french
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["data.tgt_lang='a: b #'"], r"data\.tgt_lang is no language code"),
+        (["data.src_lang='en\n'"], r"data\.src_lang is no language code"),
+        (["data.more_targets=[{lang: en, train: {tsv: c}}]"], "both the source and one of several targets"),
+    ],
+)
+def test_odd_languages_are_refused_for_a_new_run_but_load_for_an_old_one(
+    recipe, tmp_path: Path, overrides: list[str], said: str
+) -> None:
+    text = "data: {train: {src: a, tgt: b}}\ntrain: {max_steps: 10}\n"
+    config = recipe(text, *overrides)
+    with pytest.raises(ConfigError, match=said):
+        config.data.refuse_odd_languages()
+    with pytest.raises(ConfigError, match=said):
+        requested_config(TrainRequest(str(tmp_path / "r.yaml"), tuple(overrides)))
+    recipe(text, "data.tgt_lang=zh_Hans-CN").data.refuse_odd_languages()

@@ -158,12 +158,14 @@ def requested_config(request: TrainRequest) -> Config:
     """Load the recipe that was asked for.
 
     Raises:
-        ConfigError: none was given, or it is not valid.
+        ConfigError: none was given, or it is not valid, or not for a new run.
     """
     if request.config is None:
         hint = "--resume continues a run; tfm init writes a recipe for your own files"
         raise ConfigError("no recipe was given", expected="--config NAME.yaml, e.g. --config base.yaml", hint=hint)
-    return load_recipe(request.config, request.overrides)
+    config = load_recipe(request.config, request.overrides)
+    config.data.refuse_odd_languages()
+    return config
 
 
 def tell(experiment: Experiment, runtime: Runtime, note: Note) -> None:
