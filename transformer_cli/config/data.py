@@ -7,10 +7,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from transformer_cli.config.section import PositiveInt, Section
 from transformer_cli.errors import ConfigError, UserError
+from transformer_cli.wording import whole_number
 
-Column = Annotated[
-    int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
-]
+
+def _number_or_name(column: object) -> object:
+    number = whole_number(column, 0, 10**9) if isinstance(column, str) else None
+    return column if number is None else number
+
+
+Column = Annotated[int | str, BeforeValidator(_number_or_name)]
 _LANGUAGE = r"[A-Za-z0-9_-]+"
 LanguageOfTag = Annotated[str, Field(pattern=f"^{_LANGUAGE}$")]
 
