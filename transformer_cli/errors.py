@@ -6,10 +6,12 @@ A ``TfmError`` is a message for a person: the command line prints it without a t
 
 import errno
 
-from transformer_cli.wording import spelled
+from transformer_cli.wording import shortened, spelled
 
 #: Numbers of the system's errors that say: there is no room.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+_LONGEST = 1000  # characters of what is told; a value may be a whole file
 
 
 class TfmError(Exception):
@@ -30,9 +32,11 @@ class TfmError(Exception):
         super().__init__(self.render())
 
     def render(self) -> str:
-        """Return the message, one aspect a line; aspects that say nothing are left out."""
-        head = f"{self.where}: {self.what}" if self.where else self.what
-        aspects = {"got": self.got, "expected": self.expected, "hint": self.hint}
+        """Return the message, one aspect a line; without those that say nothing; long ones are shortened."""
+        what = shortened(self.what, _LONGEST)
+        head = f"{self.where}: {what}" if self.where else what
+        got = None if self.got is None else shortened(spelled(self.got), _LONGEST)
+        aspects = {"got": got, "expected": self.expected, "hint": self.hint}
         told = [f"  {name}: {spelled(value)}" for name, value in aspects.items() if value is not None]
         return "\n".join([head, *told])
 

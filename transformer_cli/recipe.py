@@ -5,6 +5,7 @@ Scalars are read as text, so that the schema decides what they are: PyYAML alone
 """
 
 import difflib
+import os
 from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from pathlib import Path
@@ -17,10 +18,11 @@ from pydantic_core import ErrorDetails
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
 from transformer_cli.shipped import shipped, shipped_recipes
-from transformer_cli.wording import counted, kind_of
+from transformer_cli.wording import counted, kind_of, shortened
 
 Path_ = tuple[str, ...]
 Without = Callable[[Collection[Path_]], dict[str, Any]]  # the recipe's values, without the overrides of some keys
+_MOST_VALUES = 100_000
 _NULLS = {"", "~", "null", "Null", "NULL"}
 
 
@@ -36,7 +38,7 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> Config:
     for override in overrides:
         key, value = parse_override(override)
         given.append((key, value))
-        places = {k: v for k, v in places.items() if k[: len(key)] != key} | {key: f"-s {override}"}
+        places = {k: v for k, v in places.items() if k[: len(key)] != key} | {key: f"-s {shortened(override)}"}
 
     def without(keys: Collection[Path_]) -> dict[str, Any]:
         return _overridden(values, [(key, value) for key, value in given if key not in keys])
@@ -48,6 +50,8 @@ def find_recipe(name: str) -> Path:
     """Return the recipe's file: a path as it is, else one of the shipped recipes, with or without ``.yaml``."""
     candidates = [Path(name), shipped("configs") / name, shipped("configs") / f"{name}.yaml"]
     found = next((path for path in candidates if path.is_file()), None)
+    if found is None and os.path.exists(name):
+        raise ConfigError("is a folder" if Path(name).is_dir() else "is no file", where=name, expected="a YAML file")
     if found is None:
         raise ConfigError(
             f"no recipe {name!r}",
@@ -80,8 +84,10 @@ def parse_override(text: str) -> tuple[Path_, Any]:
     name, equals, value = text.partition("=")
     key = tuple(name.strip().split("."))
     if not equals or not all(key):
-        raise ConfigError(f"cannot read the override {text!r}", expected="section.key=value, e.g. train.lr=3e-4")
-    return key, _read(value, f"-s {text}", key, {})
+        raise ConfigError(
+            f"cannot read the override {shortened(text)!r}", expected="section.key=value, e.g. train.lr=3e-4"
+        )
+    return key, _read(value, f"-s {shortened(text)}", key, {})
 
 
 def to_yaml(config: Config) -> str:
@@ -106,7 +112,7 @@ def _read(text: str, where: str, at: Path_, places: dict[Path_, str]) -> Any:
 
 def _compose(text: str, where: str) -> yaml.Node | None:
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
@@ -115,6 +121,19 @@ def _compose(text: str, where: str) -> yaml.Node | None:
         ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"is not YAML: {str(error).splitlines()[0]}", where=where) from None
+    if _expanded_size(node, {}) > _MOST_VALUES:
+        raise RecursionError  # aliases of aliases: a few lines can stand for billions of values
+    return node
+
+
+def _expanded_size(node: yaml.Node | None, known: dict[int, int]) -> int:
+    """Return how many values a node stands for, with its aliases written out; each node is counted once."""
+    if node is None or isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        inner = node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
+        known[id(node)] = 1 + sum(_expanded_size(part, known) for part in inner)
+    return known[id(node)]
 
 
 def _yaml_hint(error: yaml.MarkedYAMLError) -> str:
@@ -218,8 +237,7 @@ def _is_found(problem: ErrorDetails, values: dict[str, Any]) -> bool:
 
 
 def _shown(value: object) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 80 else f"{text[:60]}... ({counted(len(text), 'character')})"
+    return "null" if value is None else shortened(repr(value))
 
 
 def _allowed(detail: Any) -> str:

@@ -1,5 +1,6 @@
-"""Numbers and values in messages: ``1 line``, ``2,000 lines``; ``true``, ``none``."""
+"""Numbers and values in messages: ``1 line``, ``2,000 lines``; ``true``, ``none``; numbers as users type them."""
 
+import unicodedata
 from collections.abc import Collection, Mapping
 
 
@@ -17,6 +18,39 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 def searched(beam_size: int) -> str:
     """Return how a search that keeps so many hypotheses is called: ``greedy``, ``beam 5``."""
     return "greedy" if beam_size == 1 else f"beam {beam_size}"
+
+
+def whole_number(text: str, least: int, most: int) -> int | None:
+    """Return the number that a text is, in the digits 0 to 9; None: it is none, or not from ``least`` to ``most``.
+
+    Args:
+        text: of any length; one that is longer than ``most`` is not read, for Python refuses thousands of digits.
+        least: the smallest number that is meant, at least 0.
+        most: the largest.
+    """
+    if not (text.isascii() and text.isdecimal()) or len(text.lstrip("0")) > len(str(most)):
+        return None
+    number = int(text.lstrip("0") or 0)
+    return number if least <= number <= most else None
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """Return a text that has at most so many characters, or its beginning and how many it has."""
+    return text if len(text) <= most else f"{text[: most - 20]}... ({counted(len(text), 'character')})"
+
+
+def printable(text: str) -> str:
+    """Return a text without what would command a terminal or turn the line around: such characters as escapes.
+
+    Letters of all scripts, spaces of all widths and line ends stay.
+    """
+    return "".join(
+        one if one == "\n" or one.isprintable() or unicodedata.category(one) == "Zs" else _escape(one) for one in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def kind_of(value: object) -> str:

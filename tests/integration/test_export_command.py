@@ -139,6 +139,20 @@ def test_a_description_of_another_shape_is_damaged(tfm: Tfm, export: Path, tmp_p
     assert (done.code, "export.json: is damaged" in done.err) == (2, True)
 
 
+def test_a_flipped_bit_is_noticed(tfm: Tfm, export: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(export, tmp_path / "copy")
+    model = bytearray((copy / "model.bin").read_bytes())
+    model[len(model) // 2] ^= 1
+    (copy / "model.bin").write_bytes(model)
+    command = ["translate", "--run", copy, "--engine", "ctranslate2", LINES[0]]
+    done = tfm(*command)
+    assert (done.code, "model.bin: is damaged" in done.err) == (2, True)
+    description = json.loads((copy / "export.json").read_bytes())
+    del description["model_sha256"]  # as earlier versions wrote it
+    (copy / "export.json").write_text(json.dumps(description), encoding="utf-8")
+    assert tfm(*command).code == 0
+
+
 def test_a_vocabulary_that_does_not_fit_is_told_when_it_is_loaded(tfm: Tfm, export: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(export, tmp_path / "copy")
     (copy / "shared_vocabulary.json").write_text("[]", encoding="utf-8")

@@ -297,3 +297,22 @@ def test_no_output_replaces_what_a_command_reads_or_a_run_consists_of(tfm: Tfm, 
         assert "replace" in done.err
     assert before == {file: file.read_bytes() for file in [*copy.rglob("*"), text] if file.is_file()}
     assert tfm("translate", "--run", copy, "-b", "1", "-o", copy / "out.txt", "a dog .").code == 0
+
+
+@pytest.mark.parametrize("option", ["--batch-tokens", "--workers", "--device"])
+@pytest.mark.parametrize("number", ["9" * 5000, "٣"], ids=["long", "of another script"])
+def test_a_number_that_cannot_be_read_is_the_users_to_mend(tfm: Tfm, run: Path, option: str, number: str) -> None:
+    done = tfm("translate", "--run", run, option, f"cuda:{number}" if option == "--device" else number, "a")
+    assert (done.code, "error: " in done.err, len(done.err) < 1200) == (2, True, True)
+
+
+def test_an_error_does_not_command_the_terminal(tfm: Tfm) -> None:
+    done = tfm("train", "-c", "base.yaml", "-s", "train.lr=\x1b[31m你好")
+    assert (done.code, "\x1b" in done.err, "你好" in done.err) == (2, False, True)
+
+
+@pytest.mark.parametrize("buffering", ["PYTHONUNBUFFERED=", "PYTHONUNBUFFERED=1"])
+def test_a_full_disk_behind_stdout_is_said(buffering: str) -> None:
+    command = f"{buffering} {TFM} demo >/dev/full"
+    told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (2, "error: stdout: No space left on device\n")

@@ -378,3 +378,34 @@ def test_the_table_says_which_epoch_its_batches_are_of(tfm: Tfm, files: Path) ->
     first, later = row("batches of the first epoch", both), row("batches after epoch 1", both)
     assert later < first
     assert row("target tokens of the first epoch", "-strain.subword_sampling=0.1") > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "overrides"),
+    [
+        ("train.init_from", "{run}", []),
+        ("train.init_from", "{link}/checkpoints/step-100", []),
+        ("train.teachers", "[{run}]", ["train.distill=0.5"]),
+        ("tokenizer.model", "{run}/tokenizer.model", []),
+        ("data.train.src", "{parent}/*/my.en", []),
+        (
+            "data.more_targets.train.tsv",
+            "{run}/my.tsv",
+            ["data.more_targets=[{{lang: fr, train: {{tsv: '{run}/my.tsv'}}}}]"],
+        ),
+    ],
+)
+def test_a_run_does_not_replace_what_it_reads(
+    tfm: Tfm, run: Path, files: Path, tmp_path: Path, key: str, value: str, overrides: list[str]
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "runs" / "k"))
+    (copy / "my.en").touch()
+    (tmp_path / "link").symlink_to(copy)
+    names = {"run": copy, "link": tmp_path / "link", "parent": copy.parent}
+    told = [*overrides] if "more_targets" in key else [f"{key}={value}", *overrides]
+    options = [word for override in told for word in ("-s", override.format(**names))]
+    before = sorted(copy.rglob("*"))
+    for also in ([], ["--dry-run"]):
+        done = tfm("train", "-c", files / "my.yaml", "--run", copy, "--overwrite", *options, *also)
+        assert (done.code, f"would be replaced, but {key} reads from it" in done.err) == (2, True), done.err
+    assert sorted(copy.rglob("*")) == before

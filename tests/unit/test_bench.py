@@ -421,7 +421,25 @@ def test_lengths_double_within_a_range(told, wanted):
     assert bench.lengths(told) == wanted
 
 
-@pytest.mark.parametrize("told", ["", "0", "-5", "x", "512..", "..512", "512..256", "0..4", "1..2..3", "1e3", "8,,9"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        "0",
+        "-5",
+        "x",
+        "512..",
+        "..512",
+        "512..256",
+        "0..4",
+        "1..2..3",
+        "1e3",
+        "8,,9",
+        "٣",
+        "9" * 5000,
+        f"1..{'9' * 5000}",
+    ],
+)
 def test_other_lengths_are_refused(told):
     with pytest.raises(UserError, match="no length"):
         bench.lengths([told])

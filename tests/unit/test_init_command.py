@@ -8,7 +8,7 @@ import pytest
 from transformer_cli.cli import main
 from transformer_cli.commands.init import write_recipe
 from transformer_cli.config import Source
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.errors import ConfigError, DataError, UserError
 from transformer_cli.recipe import load_recipe
 
 
@@ -84,3 +84,37 @@ def test_the_recipe_fits_the_number_of_pairs(tmp_path: Path, pairs: int, optimiz
     write_recipe(files(tmp_path, text, text), (None, None), tmp_path / "my.yaml", False)
     train = load_recipe(str(tmp_path / "my.yaml")).train
     assert (train.optimizer, train.warmup_steps) == (optimizer, warmup_steps)
+
+
+def test_the_recipe_never_replaces_the_text_that_it_is_for(tmp_path: Path) -> None:
+    given = files(tmp_path, "a\n", "x\n")
+    (tmp_path / "link").symlink_to(given["tgt"])
+    (tmp_path / "pairs").write_text("a\tx\n", encoding="utf-8")
+    for read, output in ((given, "my.en"), (given, "link"), ({"tsv": str(tmp_path / "pairs")}, "pairs")):
+        with pytest.raises(UserError, match="the output would replace the input"):
+            write_recipe(read, ("en", "de"), tmp_path / output, True)
+    texts = [(tmp_path / name).read_text(encoding="utf-8") for name in ("my.en", "my.de", "pairs")]
+    assert texts == ["a\n", "x\n", "a\tx\n"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--src", "", "--tgt", "a.de"], "the name of a file is empty\n  got: --src ''"),
+        (["--tsv", ""], "the name of a file is empty\n  got: --tsv ''"),
+        (["--src", "my.en", "--tgt", "my.de", "-o", ""], "the name of a file is empty\n  got: --output ''"),
+        (["--src", "my.en", "--tgt", "my.de", "-o", "-"], "a recipe is a file, and goes not to stdout"),
+        (["--src", "my.en", "--tgt", "my.de", "--tgt-lang", "a: b #"], "data.tgt_lang is no language code"),
+        (["--src", "my.en", "--tgt", "my.de", "--src-lang", "\u202e😀"], "data.src_lang is no language code"),
+    ],
+)
+def test_names_that_no_recipe_can_have(
+    given: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files(tmp_path, "a\n", "x\n")
+    with pytest.raises(SystemExit) as left:
+        main(["init", *given])
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.de", "my.en"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from transformer_cli.commands.train import TrainRequest, requested_config
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
 from transformer_cli.recipe import all_keys, load_recipe, to_yaml
@@ -199,3 +200,53 @@ def test_more_targets_count_but_not_their_files(recipe) -> None:
     more = "data: {corpus: phrasebook, more_targets: [{lang: %s, train: {tsv: %s.tsv}}]}\ntrain: {max_steps: 10}\n"
     czech, moved, french = (recipe(more % of).fingerprint() for of in (("cs", "a"), ("cs", "b"), ("fr", "a")))
     assert czech == moved != french
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["data.tgt_lang='a: b #'"], r"data\.tgt_lang is no language code"),
+        (["data.src_lang='en\n'"], r"data\.src_lang is no language code"),
+        (["data.more_targets=[{lang: en, train: {tsv: c}}]"], "both the source and one of several targets"),
+    ],
+)
+def test_odd_languages_are_refused_for_a_new_run_but_load_for_an_old_one(
+    recipe, tmp_path: Path, overrides: list[str], said: str
+) -> None:
+    text = "data: {train: {src: a, tgt: b}}\ntrain: {max_steps: 10}\n"
+    config = recipe(text, *overrides)
+    with pytest.raises(ConfigError, match=said):
+        config.data.refuse_odd_languages()
+    with pytest.raises(ConfigError, match=said):
+        requested_config(TrainRequest(str(tmp_path / "r.yaml"), tuple(overrides)))
+    recipe(text, "data.tgt_lang=zh_Hans-CN").data.refuse_odd_languages()
+
+
+NINE = "\n".join(f"{x}: &{x} [{', '.join(['1' if x == 'a' else f'*{chr(ord(x) - 1)}'] * 9)}]" for x in "abcdefghi")
+
+
+@pytest.mark.parametrize(
+    "text", [NINE, "a: &a [*a, *a]", "a: &a {b: *a}", "[" * 5000], ids=["bomb", "list", "mapping", "deep"]
+)
+def test_a_recipe_that_would_never_end_is_refused_at_once(recipe, text: str) -> None:
+    with pytest.raises(ConfigError, match="is nested too deeply, or refers to itself"):
+        recipe(text)
+
+
+def test_anchors_may_be_used_again(recipe) -> None:
+    config = recipe("data: {train: &files {src: a, tgt: b}, dev: *files}\ntrain: {max_steps: 10}\n")
+    assert config.data.dev == config.data.train
+
+
+def test_what_is_no_file_is_not_called_an_unknown_recipe(tmp_path: Path) -> None:
+    for name, said in ((str(tmp_path), "is a folder"), ("/dev/null", "is no file")):
+        with pytest.raises(ConfigError, match=f"{name}: {said}"):
+            load_recipe(name)
+
+
+def test_a_long_override_is_shortened_wherever_it_is_told(recipe) -> None:
+    long = "x" * 5000
+    for override in (f"train.lr={long}", f"train.lr=[{long}", long, f"data.nokey=[{long}]"):
+        with pytest.raises(ConfigError) as caught:
+            recipe(MINIMAL, override)
+        assert max(map(len, str(caught.value).splitlines())) < 300

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.errors import UserError
-from transformer_cli.wording import kind_of, spelled
+from transformer_cli.wording import kind_of, printable, spelled, whole_number
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,33 @@ def test_types_are_called_what_json_calls_them() -> None:
     values = {"null": None, "true or false": True, "number": 1, "text": "a", "list": [1], "object": {"a": 1}}
     assert {kind_of(value): value for value in values.values()} == values
     assert kind_of(1.5) == "number"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1", 1),
+        ("0007", 7),
+        ("1000", 1000),
+        ("0" * 5000 + "1", 1),
+        *((text, None) for text in ("", "0", "1001", "9" * 5000, "-1", "+1", " 1", "1_0", "1.0", "٣", "²", "x")),
+    ],
+)
+def test_whole_numbers_have_ten_digits_and_bounds(text: str, number: int | None) -> None:
+    assert whole_number(text, 1, 1000) == number
+
+
+def test_zero_is_a_whole_number() -> None:
+    assert (whole_number("0", 0, 5), whole_number("000", 0, 5)) == (0, 0)
+
+
+def test_what_commands_a_terminal_is_escaped_and_letters_stay() -> None:
+    letters = "naïve Привет 你好\u3000世界 😀\nnext line"
+    assert printable(letters) == letters
+    assert printable("a\x1b[31m\r\x00\u202e\x9b") == r"a\x1b[31m\r\x00\u202e\x9b"
+
+
+def test_a_message_does_not_hold_a_whole_file() -> None:
+    error = UserError("x" * 5000, got="y" * 5000)
+    assert [len(line) < 1020 for line in str(error).splitlines()] == [True, True]
+    assert str(error).count("(5,000 characters)") == 2

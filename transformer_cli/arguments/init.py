@@ -14,7 +14,7 @@ Tsv = Annotated[str | None, typer.Option("--tsv", help="Or both in one file: sou
 Jsonl = Annotated[str | None, typer.Option("--jsonl", help="Or JSON lines, with a field for each language code.")]
 SrcLang = Annotated[str | None, typer.Option("--src-lang", help="Language code. (default: the ending of --src)")]
 TgtLang = Annotated[str | None, typer.Option("--tgt-lang", help="Language code. (default: the ending of --tgt)")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Recipe to write.")]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="<path>", help="Recipe to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing recipe.")]
 
 
@@ -25,7 +25,7 @@ def init(
     jsonl: Jsonl = None,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
-    output: Output = Path("my.yaml"),
+    output: Output = "my.yaml",
     overwrite: Overwrite = False,
     debug: Debug = False,
 ) -> None:
@@ -35,6 +35,9 @@ def init(
     if tuple(given) not in {("src", "tgt"), ("tsv",), ("jsonl",)}:
         got = " ".join(f"--{kind} {file}" for kind, file in given.items()) or "no file"
         raise UserError("the pairs are in two files or in one", got=got, expected="--src and --tgt, --tsv, or --jsonl")
+    for kind, file in [*given.items(), ("output", output)]:
+        if not file:
+            raise UserError("the name of a file is empty", got=f"--{kind} ''")
     from transformer_cli.commands import init as command
 
-    typer.echo(command.write_recipe(given, (src_lang, tgt_lang), output, overwrite))
+    typer.echo(command.write_recipe(given, (src_lang, tgt_lang), Path(output), overwrite))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.errors import UserError
+from transformer_cli.wording import shortened, whole_number
 
 #: What the search takes at most (``DecodeSettings``), known here so that a message names the option that was typed.
 WIDEST, LARGEST = 1000, 2**63 - 1
@@ -104,9 +105,9 @@ def told_once(run: Path | None, same: Path | None) -> Path | None:
 def _tokens_or_auto(text: str | None) -> int | str | None:
     if text is None or text == "auto":
         return text
-    if not text.isdecimal() or not 1 <= int(text) <= LARGEST:
-        raise UserError(f"--batch-tokens is auto or a number from 1 to {LARGEST}", got=text)
-    return int(text)
+    if (number := whole_number(text, 1, LARGEST)) is None:
+        raise UserError(f"--batch-tokens is auto or a number from 1 to {LARGEST}", got=shortened(text))
+    return number
 
 
 BatchTokens = Annotated[

@@ -27,6 +27,7 @@ from transformer_cli.arguments.shared import (
     search_option,
 )
 from transformer_cli.errors import UserError
+from transformer_cli.wording import shortened, whole_number
 
 _sample_option = partial(typer.Option, rich_help_panel="Samples")
 _wish = partial(typer.Option, rich_help_panel="Wishes")
@@ -193,6 +194,6 @@ def translate(
 def _number_of_workers(text: str) -> int | None:
     if text == "auto":
         return None
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise UserError("--workers is auto or a number from 1 to 1000", got=text)
-    return int(text)
+    if (number := whole_number(text, 1, 1000)) is None:
+        raise UserError("--workers is auto or a number from 1 to 1000", got=shortened(text))
+    return number

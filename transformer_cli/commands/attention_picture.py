@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transformer_cli.commands.bench.plot import check_plot
+from transformer_cli.commands.bench.plot import check_plot, save_figure
 from transformer_cli.inspection.inspector import READING, ROWS, SentenceMaps
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[s
         The characters that no font of this machine has; they are drawn as their numbers (U+4F60).
 
     Raises:
-        OSError: the file cannot be written.
+        UserError: the file cannot be written.
+        DiskFull: there is no room; what was there before is intact.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -77,7 +78,7 @@ def write_picture(maps: SentenceMaps, rows: Sequence[Row], path: Path) -> list[s
             for axes in line[len(row.maps) :]:
                 axes.set_axis_off()
         figure.suptitle(READING, fontsize=9)
-        figure.savefig(path, dpi=120)
+        save_figure(figure, path, dpi=120)
     return sorted(missing)
 
 

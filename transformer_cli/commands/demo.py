@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 from transformer_cli.commands.attention_picture import check_picture, fonts_for
+from transformer_cli.commands.bench.plot import save_figure
 from transformer_cli.commands.files.json_text import json_text
-from transformer_cli.commands.files.output_file import explained
 from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.demos.report import DemoReport, Wish
@@ -48,8 +48,7 @@ def run_demo(request: DemoRequest) -> None:
     with _threads(request.name):
         report: DemoReport = demo.demonstrate(Wish(request.seed, run, note))
     if request.picture is not None:
-        with explained(request.picture):
-            draw(report, request.picture, note)
+        draw(report, request.picture, note)
         note(written(request.picture))
     print(json_text(report.document(), indent=1) if request.as_json else report.text())
 
@@ -71,7 +70,8 @@ def draw(report: DemoReport, path: Path, note: Note) -> None:
     """Draw a report into a PNG or SVG file.
 
     Raises:
-        OSError: the file cannot be written.
+        UserError: the file cannot be written.
+        DiskFull: there is no room; what was there before is intact.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -81,6 +81,6 @@ def draw(report: DemoReport, path: Path, note: Note) -> None:
     with mpl.rc_context({"font.family": fonts, "svg.fonttype": "path"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # told once, below
         report.draw(figure)
-        figure.savefig(path, dpi=120)
+        save_figure(figure, path, dpi=120)
     if missing:
         note(f"no font of this machine has {''.join(sorted(missing))}: drawn as boxes; Noto Sans CJK has most letters")

@@ -2,15 +2,17 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from transformer_cli.commands.files.output_file import output_file
+from transformer_cli.commands.files.output_file import output_file, refuse_replacing
 from transformer_cli.commands.shared.notes import written
 from transformer_cli.config import Config, DataConfig, Section, Source
 from transformer_cli.config.combinations import REFUSED
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.data.pairs import Strict
+from transformer_cli.data.readers import pairs_of_files, source_files
+from transformer_cli.errors import ConfigError, DataError, UserError
 from transformer_cli.wording import counted
 
 _KEYS = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
@@ -48,8 +50,11 @@ def write_recipe(
 
     Raises:
         DataError: a file is missing, or does not hold pairs.
-        ConfigError: a language cannot be told from the file's ending, or ``output`` exists.
+        ConfigError: a language is no code or cannot be told from the file's ending, or ``output`` exists.
+        UserError: the recipe would replace one of the files, or has no name of a file.
     """
+    if str(output) == "-":
+        raise UserError("a recipe is a file, and goes not to stdout", hint="give --output a file name")
     if output.exists() and not overwrite:
         raise ConfigError("exists already", where=str(output), hint="choose another --output, or give --overwrite")
     src_lang, tgt_lang = (
@@ -57,7 +62,11 @@ def write_recipe(
         for side, code in zip(("src", "tgt"), languages, strict=True)
     )
     data = {"src_lang": src_lang, "tgt_lang": tgt_lang, "train": dict(files)}
-    pairs = _count_pairs(Source.model_validate(files), DataConfig.model_validate(data))
+    source, checked = Source.model_validate(files), DataConfig.model_validate(data)
+    checked.refuse_odd_languages()
+    read = source_files(source)
+    refuse_replacing(str(output), read)
+    pairs = _count_pairs(source, checked, read)
     with output_file(output) as file:
         file.write(_commented(_recipe(data, pairs), pairs))
     command = f"tfm train --config {shlex.quote(str(output))}"
@@ -66,11 +75,7 @@ def write_recipe(
     return f"{told}; next: {command} --dry-run, then without --dry-run"
 
 
-def _count_pairs(source: Source, data: DataConfig) -> int:
-    from transformer_cli.data.pairs import Strict
-    from transformer_cli.data.readers import pairs_of_files, source_files
-
-    read = source_files(source)
+def _count_pairs(source: Source, data: DataConfig, read: Sequence[Path]) -> int:
     if source.kind == "text" and read[0].samefile(read[1]):
         raise DataError("source and target are the same file", got=str(read[0]))
     full = [bool(src.strip() and tgt.strip()) for src, tgt in pairs_of_files(source, data, Strict())]

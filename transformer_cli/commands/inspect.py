@@ -10,7 +10,7 @@ from rich.console import Console
 
 from transformer_cli.commands.attention_picture import Row, check_picture, label_step, rows_of, write_picture
 from transformer_cli.commands.files.json_text import json_text
-from transformer_cli.commands.files.output_file import explained, refuse_file_of_run
+from transformer_cli.commands.files.output_file import output_bytes, refuse_unwritable
 from transformer_cli.commands.shared.notes import Note, note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run
 from transformer_cli.commands.terminal_map import terminal_map
@@ -107,9 +107,7 @@ def _refuse_senseless(request: InspectRequest) -> None:
 def _check_npz(path: Path) -> None:
     if path.suffix != ".npz":
         raise UserError("--npz writes numpy's format", got=path.name, expected="a name that ends in .npz")
-    if not path.parent.is_dir():
-        raise UserError("there is no such folder", where=str(path.parent))
-    refuse_file_of_run(path)
+    refuse_unwritable(path)
 
 
 def _chosen(maps: SentenceMaps, request: InspectRequest) -> tuple["NDArray[np.float32]", str]:
@@ -148,8 +146,7 @@ def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> Non
         rows = _pictured(maps, request)
         if (step := label_step(maps, rows)) > 1:
             note(f"the picture labels one of {step} tokens; with --layer or --head it draws fewer maps, and larger")
-        with explained(request.picture):
-            missing = write_picture(maps, rows, request.picture)
+        missing = write_picture(maps, rows, request.picture)
         note(written(request.picture))
         if missing:
             from matplotlib import get_cachedir
@@ -160,7 +157,7 @@ def _write_files(maps: SentenceMaps, request: InspectRequest, note: Note) -> Non
         pieces = {"src_pieces": maps.src_pieces, "tgt_inputs": maps.tgt_inputs, "tgt_pieces": maps.tgt_pieces}
         arrays = {f"{place}.{n}": layer for place, layers in maps.weights.items() for n, layer in enumerate(layers, 1)}
         texts = {name: np.array(side) for name, side in pieces.items()}
-        with explained(request.npz), open(request.npz, "wb") as file:
+        with output_bytes(request.npz) as file:
             np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
         note(written(request.npz, ", ".join([*arrays, *texts])))
 

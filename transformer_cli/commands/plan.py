@@ -2,11 +2,10 @@
 
 from dataclasses import asdict, dataclass
 
-from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.shared.notes import note_on_stderr
 from transformer_cli.commands.shared.tables import data_table, parameters_table
-from transformer_cli.commands.train import TrainRequest, refuse_idle_overwrite, remarks, requested_config
+from transformer_cli.commands.train import TrainRequest, refuse_idle_overwrite, refuse_place, remarks, requested_config
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import parameter_table
 from transformer_cli.recipe import to_yaml
@@ -36,7 +35,7 @@ def plan_training(request: TrainRequest) -> Plan:
     refuse_idle_overwrite(request)
     config = requested_config(request)
     if request.run is not None:
-        RunFolder.refuse_existing(request.run, request.overwrite)  # as the training would
+        refuse_place(request.run, config, request.overwrite)  # as the training would
     runtime, note, train = (
         Runtime.resolve(request.device, config.train.amp),
         note_on_stderr(request.quiet),

@@ -1,10 +1,9 @@
 """``tfm report``: a run as one HTML file that can be sent to others."""
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.commands.files.output_file import explained, output_file, refuse_file_of_run
+from transformer_cli.commands.files.output_file import output_file, refuse_unwritable
 from transformer_cli.commands.shared.notes import note_on_stderr, written
 from transformer_cli.commands.shared.run_choice import chosen_run, folder_of
 from transformer_cli.errors import UserError
@@ -30,7 +29,9 @@ def run_report(request: ReportRequest) -> None:
     Raises:
         UserError: there is no run, device or language, or the file cannot be written.
     """
-    _refuse_place(request.output)
+    if str(request.output) == "-":
+        raise UserError("a report is a file to be opened, and goes not to stdout", hint="give --output a file name")
+    refuse_unwritable(request.output)
     note = note_on_stderr(request.quiet)
     run = chosen_run(request.run, note)
     contents = gather(run, folder_of(run), request.device, request.to, request.lines, note)
@@ -40,14 +41,3 @@ def run_report(request: ReportRequest) -> None:
     with output_file(request.output) as file:
         file.write(page(contents))
     print(written(request.output))
-
-
-def _refuse_place(output: Path) -> None:
-    """Now, not after the minute that translating may take."""
-    if str(output) == "-":
-        raise UserError("a report is a file to be opened, and goes not to stdout", hint="give --output a file name")
-    if not output.parent.is_dir():
-        raise UserError("there is no such folder", where=str(output.parent))
-    refuse_file_of_run(output)
-    with explained(output), tempfile.TemporaryFile(dir=output.parent):
-        pass

@@ -1,5 +1,7 @@
 """``tfm train``: from a recipe to a run folder, or from a run folder to a longer run."""
 
+import glob
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -95,7 +97,7 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
 def _start(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Callable[[Path], None]) -> TrainingReport:
     note = note_on_stderr(request.quiet)
     config = ranks.from_main(lambda: requested_config(request))
-    path = ranks.from_main(lambda: _free_place(request))
+    path = ranks.from_main(lambda: _free_place(request, config))
     runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
     refuse_unfit_device(config, runtime.device.type, sixteen_bits=runtime.amp_dtype is not None)
     experiment = prepare(config, note, ranks=ranks)
@@ -133,9 +135,9 @@ def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Calla
         return trainer.train()
 
 
-def _free_place(request: TrainRequest) -> Path:
+def _free_place(request: TrainRequest, config: Config) -> Path:
     path = request.run or _new_run(str(request.config))
-    RunFolder.refuse_existing(path, request.overwrite)  # now, not after the minutes that preparing may take
+    refuse_place(path, config, request.overwrite)  # now, not after the minutes that preparing may take
     return path
 
 
@@ -157,16 +159,36 @@ def refuse_idle_overwrite(request: TrainRequest) -> None:
         )
 
 
+def refuse_place(path: Path, config: Config, overwrite: bool) -> None:
+    """Check that a run may be made at a place.
+
+    Raises:
+        RunError: something is in the way that shall not be replaced, or that the new run reads.
+    """
+    RunFolder.refuse_existing(path, overwrite)
+    replaced = os.path.realpath(path)
+    for key, read in config.places() if path.exists() else []:
+        pattern = os.path.expanduser(read)
+        if any(
+            Path(os.path.realpath(file)).is_relative_to(replaced)
+            for file in (pattern, *glob.iglob(pattern, recursive=True))
+        ):
+            hint = "choose another --run, or copy what is read to another place"
+            raise RunError(f"would be replaced, but {key} reads from it", where=str(path), got=read, hint=hint)
+
+
 def requested_config(request: TrainRequest) -> Config:
     """Load the recipe that was asked for.
 
     Raises:
-        ConfigError: none was given, or it is not valid.
+        ConfigError: none was given, or it is not valid, or not for a new run.
     """
     if request.config is None:
         hint = "--resume continues a run; tfm init writes a recipe for your own files"
         raise ConfigError("no recipe was given", expected="--config NAME.yaml, e.g. --config base.yaml", hint=hint)
-    return load_recipe(request.config, request.overrides)
+    config = load_recipe(request.config, request.overrides)
+    config.data.refuse_odd_languages()
+    return config
 
 
 def tell(experiment: Experiment, runtime: Runtime, note: Note) -> None:

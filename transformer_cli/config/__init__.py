@@ -6,6 +6,7 @@ by name in the validators at the end of each section. Reading YAML, overrides an
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import model_validator
@@ -44,6 +45,24 @@ _PLACES: Any = {
 }
 
 
+#: The keys that name them.
+_OF_A_SOURCE = {"src", "tgt", "tsv", "jsonl", "hub"}
+_SOURCES: Any = dict.fromkeys(("train", "dev", "test"), _OF_A_SOURCE)
+_READ: Any = {**_PLACES, "data": {**_SOURCES, "more_targets": {"__all__": {"train": _OF_A_SOURCE}}}}
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in a value, each with its key; the places of a list share theirs."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, key)
+    elif isinstance(value, str):
+        yield key, value
+
+
 def _sha256(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
@@ -64,6 +83,10 @@ class Config(Section):
         not change it, and not of the places where files and runs lie.
         """
         return _sha256(self.model_dump(mode="json", exclude=_PLACES, exclude_defaults=True))
+
+    def places(self) -> list[tuple[str, str]]:
+        """Return the files, globs and runs that the experiment reads, each with its key."""
+        return list(_texts(self.model_dump(mode="json", include=_READ)))
 
     def model_fingerprint(self) -> str:
         """Return the same of the section ``model`` alone."""

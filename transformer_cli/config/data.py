@@ -1,16 +1,23 @@
 """``data``: where pairs come from, in which direction, which are noise, and where they lie."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from transformer_cli.config.section import PositiveInt, Section
-from transformer_cli.errors import UserError
+from transformer_cli.errors import ConfigError, UserError
+from transformer_cli.wording import whole_number
 
-Column = Annotated[
-    int | str, BeforeValidator(lambda text: int(text) if isinstance(text, str) and text.isdecimal() else text)
-]
-LanguageOfTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+
+def _number_or_name(column: object) -> object:
+    number = whole_number(column, 0, 10**9) if isinstance(column, str) else None
+    return column if number is None else number
+
+
+Column = Annotated[int | str, BeforeValidator(_number_or_name)]
+_LANGUAGE = r"[A-Za-z0-9_-]+"
+LanguageOfTag = Annotated[str, Field(pattern=f"^{_LANGUAGE}$")]
 
 
 class Source(Section):
@@ -133,6 +140,20 @@ class DataConfig(Section):
         if self.more_targets and self.max_length < 3:
             raise ValueError("more_targets needs a max_length of at least 3: a tag, a token of text and </s>")
         return self
+
+    def refuse_odd_languages(self) -> None:
+        """Check the codes of a new run. Loading does not: older runs may have others, and must still translate.
+
+        Raises:
+            ConfigError: one has letters that a code has not, or the source language is also one of several targets.
+        """
+        for key, code in (("src_lang", self.src_lang), ("tgt_lang", self.tgt_lang)):
+            if not re.fullmatch(_LANGUAGE, code):
+                expected = "a code such as en, pt-BR or zh_Hans: a to z, digits, - and _"
+                raise ConfigError(f"data.{key} is no language code", got=repr(code), expected=expected)
+        if self.more_targets and self.src_lang in self.targets:
+            hint = "the model would learn to copy for the tag of that language; leave it out"
+            raise ConfigError("a language is both the source and one of several targets", got=self.src_lang, hint=hint)
 
     @property
     def targets(self) -> list[str]:

@@ -134,10 +134,12 @@ def files_of(patterns: str | list[str]) -> list[Path]:
     """Expand globs, sorted within each; a path that exists is taken as it is, whatever characters it has.
 
     Raises:
-        DataError: a pattern matches nothing.
+        DataError: a pattern is empty, or matches nothing.
     """
     paths: list[Path] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if not pattern:  # of which Path would make the folder that the user is in
+            raise DataError("the name of a file is empty")
         path = Path(os.path.expanduser(pattern))
         matches = [path] if path.exists() else [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
         if not matches:

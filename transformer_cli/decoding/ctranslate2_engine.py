@@ -30,7 +30,7 @@ from transformer_cli.decoding.source import Source
 from transformer_cli.errors import RunError, UserError
 from transformer_cli.export.extra import ctranslate2
 from transformer_cli.export.folder import ExportFolder
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, shortened, whole_number
 
 _PATIENCE = 2  # finished hypotheses per place in the beam, as our pool holds
 _LARGEST_PENALTY = 10
@@ -217,6 +217,7 @@ def _batches(sources: Sequence[Sequence[int]], settings: DecodeSettings) -> Iter
 def _loaded(folder: ExportFolder, device: str) -> Any:
     package = ctranslate2()
     kind, index = _device(device, package.get_cuda_device_count())
+    folder.refuse_damaged_model()
     try:
         engine = package.Translator(
             str(folder.path),
@@ -227,15 +228,16 @@ def _loaded(folder: ExportFolder, device: str) -> Any:
         end, pad = folder.tokenizer.tgt_pieces([EOS, PAD])  # a vocabulary that does not fit fails only when it is used
         engine.translate_batch([[end, end]], max_decoding_length=1, suppress_sequences=[[pad]])
         return engine
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, IndexError) as error:
         raise RunError("CTranslate2 cannot load the model", where=str(folder.path), got=error) from None
 
 
 def _device(name: str, n_gpus: int) -> tuple[str, int]:
     kind, _, index = ("cuda" if n_gpus else "cpu", "", "") if name == "auto" else name.partition(":")
-    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
-        raise UserError(f"unknown device {name!r}", expected="auto, cpu, cuda or cuda:N")
-    number = int(index or 0) if kind == "cuda" else 0
+    given = whole_number(index or "0", 0, 10**6)
+    if kind not in ("cpu", "cuda") or given is None:
+        raise UserError(f"unknown device {shortened(name)!r}", expected="auto, cpu, cuda or cuda:N")
+    number = given if kind == "cuda" else 0
     if kind == "cuda" and number >= n_gpus:
         raise UserError(f"device {name} is not there", got=counted(n_gpus, "CUDA device"), hint="use --device cpu")
     return kind, number

@@ -60,7 +60,7 @@ def description(
         tokenizer: the run's.
         quantization: in which type the weights are stored.
         positions: most tokens of a source or translation.
-        origin: name of the run and hash of its weights.
+        origin: name of the run, hash of its weights and of the model that was made of them.
     """
     data = config.data
     special = dict(zip(("pad", "unk", "bos", "eos"), tokenizer.tgt_pieces([PAD, UNK, BOS, EOS]), strict=True))

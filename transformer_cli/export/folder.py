@@ -25,6 +25,7 @@ from transformer_cli.wording import counted
 FORMAT = 1
 DESCRIPTION = "export.json"
 MODEL = "model.bin"
+MODEL_SHA256 = "model_sha256"
 #: Where the export of a run lies if nothing else is asked for: inside the run, so that it moves with it.
 INSIDE = "ctranslate2"
 
@@ -43,6 +44,7 @@ class ExportFolder:
     positions: int  # most tokens of a source or of a translation, with </s>
     weights_sha256: str  # of the weights that it was made of
     is_identical: bool = False  # in float32 it translated all lines of its check as the run does
+    model_sha256: object = None  # of model.bin; exports of earlier versions did not note it
 
     @classmethod
     def open(cls, path: Path) -> "ExportFolder":
@@ -65,7 +67,25 @@ class ExportFolder:
             where, hint = str(path / DESCRIPTION), "export again with tfm export --overwrite"
             raise RunError("is damaged", where=where, got="an entry check of another shape", hint=hint) from None
         quantization, positions, weights = (described[name] for name in ("quantization", "positions", "weights_sha256"))
-        return cls(path, config, Tokenizer.load(path), quantization, positions, weights, identical)
+        return cls(
+            path, config, Tokenizer.load(path), quantization, positions, weights, identical, described.get(MODEL_SHA256)
+        )
+
+    def refuse_damaged_model(self) -> None:
+        """Check that the model is the one that was written: CTranslate2 would translate with a flipped bit, too.
+
+        Raises:
+            RunError: it is another one, or cannot be read.
+        """
+        if self.model_sha256 is None:
+            return
+        try:
+            found = file_sha256(self.path / MODEL)
+        except OSError as error:
+            raise RunError(f"cannot be read: {error.strerror}", where=str(self.path / MODEL)) from None
+        if found != self.model_sha256:
+            hint = "copy it anew, or export again with tfm export --overwrite"
+            raise RunError("is damaged: it is not what was exported", where=str(self.path / MODEL), hint=hint)
 
     @classmethod
     def of(cls, run: Path) -> "ExportFolder":
@@ -106,6 +126,12 @@ def refuse_export(path: Path) -> None:
         raise RunError("is an export for CTranslate2, not a run", where=str(path), hint="add --engine ctranslate2")
 
 
+def file_sha256(path: Path) -> str:
+    """Return the hash of a file, which need not fit into memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def weights_sha256(run: Path) -> str:
     """Return the hash of the weights that a run, or one of its checkpoints, translates with.
 
@@ -114,7 +140,7 @@ def weights_sha256(run: Path) -> str:
     """
     for path in (run / name for name in _WEIGHTS):
         if path.is_file():
-            return hashlib.sha256(path.read_bytes()).hexdigest()
+            return file_sha256(path)
     raise RunError("has no weights", where=str(run), expected=" or ".join(_WEIGHTS))
 
 

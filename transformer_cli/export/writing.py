@@ -16,7 +16,7 @@ from transformer_cli.errors import RunError
 from transformer_cli.export.ctranslate2_spec import specification
 from transformer_cli.export.description import description, readme
 from transformer_cli.export.extra import Quantization
-from transformer_cli.export.folder import DESCRIPTION, is_export
+from transformer_cli.export.folder import DESCRIPTION, MODEL, MODEL_SHA256, file_sha256, is_export
 from transformer_cli.model.transformer import Transformer
 
 
@@ -45,7 +45,8 @@ class Exported:
         spec.save(str(folder))
         self.tokenizer.save(folder)
         (folder / "README.txt").write_text(readme(*about), encoding="utf-8")
-        write_description(folder, description(*about, self.origin))
+        written = {MODEL_SHA256: file_sha256(folder / MODEL)}
+        write_description(folder, description(*about, self.origin | written))
 
 
 def write_description(folder: Path, content: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from transformer_cli.benchmark.sparse import PATTERNS, meaning
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.errors import UserError
 from transformer_cli.runtime import Runtime
-from transformer_cli.wording import counted
+from transformer_cli.wording import counted, shortened, whole_number
 
 DEFAULT_LENGTHS = (512, 1024)
 #: Which kernels a size is for.
@@ -91,12 +91,13 @@ def lengths(told: Sequence[str]) -> list[int]:
     for text in ",".join(told).split(","):
         text = text.strip()
         first, dots, last = text.partition("..")
-        if not (first.isdecimal() and (last.isdecimal() or not dots) and 1 <= int(first) <= int(last or first)):
-            raise UserError(f"no length: {text!r}", expected="--seq-len 512,1024, or a range such as 256..8192")
-        if int(last or first) > _LONGEST:
+        length, longest = (whole_number(side, 1, 10**30) for side in (first, last if dots else first))
+        if length is None or longest is None or length > longest:
+            expected = "--seq-len 512,1024, or a range such as 256..8192"
+            raise UserError(f"no length: {shortened(text)!r}", expected=expected)
+        if longest > _LONGEST:
             raise UserError("no machine holds so long a text", got=text, expected=f"at most {_LONGEST:,}")
-        length = int(first)
-        while length <= int(last or first):
+        while length <= longest:
             found.append(length)
             length *= 2
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from transformer_cli.benchmark.report import BenchReport, Row
 from transformer_cli.commands.bench.attention import case_of
-from transformer_cli.commands.files.output_file import refuse_file_of_run
+from transformer_cli.commands.files.output_file import output_bytes, refuse_unwritable
 from transformer_cli.errors import UserError
 
 FORMATS = (".png", ".svg")
@@ -21,13 +21,12 @@ def check_plot(path: Path) -> None:
     """Refuse a plot that could not be written in the end.
 
     Raises:
-        UserError: the ending is unknown, the folder is missing, or matplotlib is.
+        UserError: the ending is unknown, matplotlib is missing, or the place cannot be written.
+        DiskFull: there is no room.
     """
     if path.suffix.lower() not in FORMATS:
         raise UserError("a plot is a picture", where=str(path), expected=f"a name ending in {' or '.join(FORMATS)}")
-    if not path.parent.is_dir():
-        raise UserError("the folder of the plot does not exist", where=str(path.parent))
-    refuse_file_of_run(path)
+    refuse_unwritable(path)
     try:
         import matplotlib.figure  # noqa: F401 - now, not after what takes minutes
     except ImportError as error:
@@ -38,7 +37,8 @@ def write_plot(report: BenchReport, path: Path) -> None:
     """Draw the rows of a report into a file, one line for each kernel and pass.
 
     Raises:
-        OSError: the file cannot be written.
+        UserError: the file cannot be written.
+        DiskFull: there is no room; what was there before is intact.
     """
     from matplotlib.figure import Figure
 
@@ -56,7 +56,18 @@ def write_plot(report: BenchReport, path: Path) -> None:
     figure.suptitle(f"attention: {case_of(report.settings)}\n{report.device}")
     if missing := [kernel for kernel in _kernels(report.rows) if not _ran(report.rows, kernel)]:
         figure.supxlabel(f"not drawn, for they cannot run: {', '.join(missing)}", fontsize="small")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path, dpi=150)
+
+
+def save_figure(figure: Any, path: Path, dpi: int) -> None:
+    """Write a figure of matplotlib whole, or not at all, in the format that the name ends in.
+
+    Raises:
+        UserError: the file cannot be written.
+        DiskFull: there is no room; what was there before is intact.
+    """
+    with output_bytes(path) as file:
+        figure.savefig(file, format=path.suffix.lower()[1:], dpi=dpi)
 
 
 def _kernels(rows: Sequence[Row]) -> list[str]:

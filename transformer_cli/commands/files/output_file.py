@@ -18,25 +18,37 @@ _KINDS = {".safetensors", ".model", ".bin", ".json", ".yaml"}
 
 @contextmanager
 def output_file(path: str | Path) -> Iterator[TextIO]:
-    """Write a UTF-8 text file that appears under its name only when the block ends without an exception.
+    """Write a UTF-8 text file as ``output_bytes`` does. A name that ends in ``.gz`` gets a gzip file.
+
+    Raises:
+        UserError: the place cannot be written, or is a file of a run.
+        DiskFull: there is no room; what was there before is intact.
+    """
+    with output_bytes(path) as raw, _text_into(raw, packed=str(path).endswith(".gz")) as file:
+        yield file
+
+
+@contextmanager
+def output_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """Write a file that appears under its name only when the block ends without an exception.
 
     It is written beside its place under a name that nobody has. A symbolic link is followed; a device or a pipe, which
-    cannot be replaced, is written to directly. A name that ends in ``.gz`` gets a gzip file.
+    cannot be replaced, is written to directly.
 
     Raises:
         UserError: the place cannot be written, or is a file of a run.
         DiskFull: there is no room; what was there before is intact.
     """
     refuse_file_of_run(path)
-    target, packed = Path(os.path.realpath(path)), str(path).endswith(".gz")
+    target = Path(os.path.realpath(path))
     with explained(path):
         if is_special(path):
-            with _text_into(target, packed) as file:
+            with open(target, "wb") as file:
                 yield file
             return
         descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
         try:
-            with _text_into(descriptor, packed) as file:
+            with open(descriptor, "wb") as file:
                 yield file
             os.chmod(part, permissions(target))
             os.replace(part, target)
@@ -56,6 +68,23 @@ def refuse_file_of_run(path: str | Path) -> None:
     marked = any((place / mark).is_file() for place in places for mark in ("run.json", "export.json"))
     if marked and target.is_file() and (target.suffix in _KINDS or target.name in _RECORDS):
         raise UserError("is a file of a run, and would be replaced", where=str(path), hint="choose another --output")
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Check now, and not after the minutes that its content may take, that a file can be written.
+
+    Raises:
+        UserError: there is no such folder, nothing can be written there, or a folder or a file of a run is there.
+        DiskFull: there is no room.
+    """
+    if path.is_dir():
+        raise UserError("is a folder", where=str(path), expected="the name of a file")
+    if not path.parent.is_dir():
+        raise UserError("there is no such folder", where=str(path.parent))
+    refuse_file_of_run(path)
+    if not is_special(path):
+        with explained(path), tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))):
+            pass
 
 
 def refuse_replacing(output: str, read: Iterable[str | Path | None]) -> None:
@@ -93,12 +122,11 @@ def explained(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def _text_into(place: int | Path, packed: bool) -> Iterator[TextIO]:
-    """Open a place for text; a gzip file holds neither time nor name, so that equal text gives equal bytes."""
-    with open(place, "wb") as raw:
-        file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
-        with io.TextIOWrapper(cast(BinaryIO, file), encoding="utf-8", newline="\n") as text:
-            yield text
+def _text_into(raw: BinaryIO, packed: bool) -> Iterator[TextIO]:
+    """Open a file for text; a gzip file holds neither time nor name, so that equal text gives equal bytes."""
+    file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
+    with io.TextIOWrapper(cast(BinaryIO, file), encoding="utf-8", newline="\n") as text:
+        yield text
 
 
 def permissions(target: Path) -> int:

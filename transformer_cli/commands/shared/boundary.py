@@ -12,7 +12,8 @@ from typing import Any
 
 import typer
 
-from transformer_cli.errors import Interrupted, TfmError, UserError
+from transformer_cli.errors import NO_SPACE, Interrupted, TfmError, UserError
+from transformer_cli.wording import printable
 
 
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
@@ -39,8 +40,10 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
         return _tell(str(error), error.exit_code, debug)
     except OSError as error:  # of a place that nobody foresaw: a name too long, a full disk behind stdout
         _abandon_stdout()
-        place = "" if error.filename is None else f"{error.filename}: "
-        return _tell(f"{place}{error.strerror or error}", UserError.exit_code, debug)
+        # All that we write into files says which; nobody says it of what is printed.
+        place = "stdout" if error.filename is None and error.errno in NO_SPACE else error.filename
+        what = error.strerror or error
+        return _tell(f"{what}" if place is None else f"{place}: {what}", UserError.exit_code, debug)
     except typer.TyperException as error:
         return _tell(str(_in_our_form(error)), error.exit_code, debug)
     except KeyboardInterrupt:
@@ -88,7 +91,7 @@ def _tell(message: str, code: int, debug: bool, kind: str = "error: ") -> int:
     with suppress(OSError):  # stderr may be closed or full; the exit code still tells
         if debug:
             traceback.print_exc()
-        print(f"{kind}{message}", file=sys.stderr)
+        print(f"{kind}{printable(message)}", file=sys.stderr)
     return code
 
 
