@@ -243,6 +243,7 @@ def test_kernels_are_timed_in_turn(monkeypatch):
         ({"seq_lens": []}, "lengths"),
         ({"repeats": 0}, "repeats"),
         ({"dropout": 1.0}, "dropout"),
+        ({"dtype": ""}, "unknown dtype"),
         ({"heads": 0}, "heads"),
         ({"head_dim": -1}, "head_dim"),
         ({"batch": 0}, "batch"),

@@ -57,7 +57,7 @@ Window = Annotated[
     ),
 ]
 Rank = Annotated[int | None, _attention_option("--rank", min=1, help="linformer: mixtures of keys. (64)")]
-Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measurements at least.")]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Measurements at least.")]
 MeasureTraining = Annotated[
     bool, typer.Option("--train", help="Measure the training step instead, beside one made of torch's layers.")
 ]
@@ -73,7 +73,7 @@ MeasuredRecipe = Annotated[
         help="Recipe of --train (default: the phrasebook, a 4+4-layer model) or --step-memory (width 512, 6+6 layers).",
     ),
 ]
-Steps = Annotated[int, typer.Option("--steps", min=1, help="--train: steps in a measurement.")]
+Steps = Annotated[int, typer.Option("--steps", min=1, max=1000, help="--train: steps in a measurement.")]
 
 MeasureDecoding = Annotated[
     bool, typer.Option("--decode", help="Measure how fast a run translates instead, greedily and with a beam of 5.")

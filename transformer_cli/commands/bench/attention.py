@@ -114,7 +114,8 @@ def run_bench(request: BenchRequest, note: Callable[[str], None] = lambda _: Non
         UserError: a value is out of range, or the device does not exist.
     """
     runtime = Runtime.resolve(request.device)
-    name = request.dtype or ("float32" if runtime.device.type == "cpu" else "bfloat16")
+    usual = "float32" if runtime.device.type == "cpu" else "bfloat16"
+    name = usual if request.dtype is None else request.dtype
     if name not in DTYPES:
         raise UserError(f"unknown dtype {name!r}", expected=", ".join(DTYPES))
     sizes = (request.heads, request.head_dim, request.batch)
