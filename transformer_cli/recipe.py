@@ -121,8 +121,8 @@ def _compose(text: str, where: str) -> yaml.Node | None:
         ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"is not YAML: {str(error).splitlines()[0]}", where=where) from None
-    if _expanded_size(node, {}) > _MOST_VALUES:
-        raise RecursionError  # aliases of aliases: a few lines can stand for billions of values
+    if _expanded_size(node, {}) > _MOST_VALUES:  # aliases of aliases: a few lines can stand for billions
+        raise ConfigError(f"stands for more than {counted(_MOST_VALUES, 'value')}, aliases written out", where=where)
     return node
 
 

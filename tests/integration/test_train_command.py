@@ -409,3 +409,11 @@ def test_a_run_does_not_replace_what_it_reads(
         done = tfm("train", "-c", files / "my.yaml", "--run", copy, "--overwrite", *options, *also)
         assert (done.code, f"would be replaced, but {key} reads from it" in done.err) == (2, True), done.err
     assert sorted(copy.rglob("*")) == before
+
+
+def test_a_run_does_not_replace_its_recipe_unless_it_is_its_own(tfm: Tfm, run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "k"))
+    shutil.copy(copy / "config.yaml", copy / "my.yaml")
+    done = tfm("train", "-c", copy / "my.yaml", "--run", copy, "--overwrite", "--dry-run")
+    assert (done.code, "would be replaced, but --config reads from it" in done.err) == (2, True), done.err
+    assert tfm("train", "-c", copy / "config.yaml", "--run", copy, "--overwrite", "--dry-run").code == 0

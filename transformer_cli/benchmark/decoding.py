@@ -63,7 +63,7 @@ class Measured:
             "target_tokens_per_second": self.n_tokens / median,
             "latency_ms_p50": p50,
             "latency_ms_p95": p95,
-            "peak_bytes": self.peak_bytes,
+            "peak_bytes": self.peak_bytes or None,
             "load_seconds": self.load_seconds,
             "warm_up_seconds": self.warm_up_seconds,
         }

@@ -47,10 +47,10 @@ def run_demo(request: DemoRequest) -> None:
     demo = import_module(f"transformer_cli.demos.{request.name}")
     with _threads(request.name):
         report: DemoReport = demo.demonstrate(Wish(request.seed, run, note))
+    print(json_text(report.document(), indent=1) if request.as_json else report.text(), flush=True)
     if request.picture is not None:
         draw(report, request.picture, note)
         note(written(request.picture))
-    print(json_text(report.document(), indent=1) if request.as_json else report.text())
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def plan_training(request: TrainRequest) -> Plan:
     refuse_idle_overwrite(request)
     config = requested_config(request)
     if request.run is not None:
-        refuse_place(request.run, config, request.overwrite)  # as the training would
+        refuse_place(request.run, config, request)  # as the training would
     runtime, note, train = (
         Runtime.resolve(request.device, config.train.amp),
         note_on_stderr(request.quiet),

@@ -27,7 +27,7 @@ from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.attention import flash_refusal
 from transformer_cli.model.kernels import pattern_of, pattern_remark
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.recipe import load_recipe
+from transformer_cli.recipe import find_recipe, load_recipe
 from transformer_cli.runtime import RankPlace, Runtime, keep_freed_memory
 from transformer_cli.training.continuation import refuse_changes
 from transformer_cli.training.data_order import batches_per_step
@@ -137,7 +137,7 @@ def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Calla
 
 def _free_place(request: TrainRequest, config: Config) -> Path:
     path = request.run or _new_run(str(request.config))
-    refuse_place(path, config, request.overwrite)  # now, not after the minutes that preparing may take
+    refuse_place(path, config, request)  # now, not after the minutes that preparing may take
     return path
 
 
@@ -159,15 +159,19 @@ def refuse_idle_overwrite(request: TrainRequest) -> None:
         )
 
 
-def refuse_place(path: Path, config: Config, overwrite: bool) -> None:
+def refuse_place(path: Path, config: Config, request: TrainRequest) -> None:
     """Check that a run may be made at a place.
 
     Raises:
         RunError: something is in the way that shall not be replaced, or that the new run reads.
     """
-    RunFolder.refuse_existing(path, overwrite)
+    RunFolder.refuse_existing(path, request.overwrite)
     replaced = os.path.realpath(path)
-    for key, read in config.places() if path.exists() else []:
+    recipe = os.path.realpath(find_recipe(str(request.config)))
+    reads = config.places()
+    if recipe != os.path.join(replaced, "config.yaml"):  # which is written anew
+        reads.append(("--config", recipe))
+    for key, read in reads if path.exists() else []:
         pattern = os.path.expanduser(read)
         if any(
             Path(os.path.realpath(file)).is_relative_to(replaced)

@@ -145,6 +145,8 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
                     settings = recipe.but({"beam_size": beam_size, **_ALIKE})
                     searches[name], interrupted = _searched(starts, settings, text, request.repeats, note)
         except KeyboardInterrupt:
+            if not searches:
+                raise
             interrupted = True
     return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches, interrupted)
 

@@ -102,8 +102,6 @@ def _legend(report: DecodingReport) -> Iterator[str]:
 def _interrupted(report: DecodingReport) -> Sequence[str]:
     if not report.interrupted:
         return []
-    if not report.searches:
-        return ["interrupted: nothing was finished"]
     name, found = list(report.searches.items())[-1]
     done, asked = len(found.sides[0].seconds), report.settings["repeats"]
     less = f"; {name}: {done} of {counted(asked, 'round')}" if done < asked else ""
