@@ -222,17 +222,19 @@ def _place(problem: ErrorDetails, without: Without, places: dict[Path_, str], fi
     """
     path = _path(problem)
     inside = [key for key, place in places.items() if place.startswith("-s ") and key[: len(path)] == path]
-    if inside and not _is_found(problem, without(inside)):
-        blamed = [key for key in inside if not _is_found(problem, without([key]))]
+    if inside and not _is_found(problem, without, inside):
+        blamed = [key for key in inside if not _is_found(problem, without, [key])]
         return " ".join(places[key] for key in blamed or inside)
     return next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
 
 
-def _is_found(problem: ErrorDetails, values: dict[str, Any]) -> bool:
+def _is_found(problem: ErrorDetails, without: Without, keys: Collection[Path_]) -> bool:
     try:
-        Config.model_validate(values)
+        Config.model_validate(without(keys))
     except ValidationError as error:
         return any((one["loc"], one["msg"]) == (problem["loc"], problem["msg"]) for one in error.errors())
+    except ConfigError:  # another override needs one of these
+        return True
     return False
 
 
@@ -244,6 +246,8 @@ def _allowed(detail: Any) -> str:
     message: str = detail["msg"]
     if detail["type"] in ("model_type", "dict_type"):
         return "a section with keys of its own"
+    if detail["type"] == "int_parsing_size":
+        return "a number of fewer digits"
     return message.removeprefix("Input should be ").replace("Input should have", "to have").split(", unable to ")[0]
 
 

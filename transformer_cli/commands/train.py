@@ -80,7 +80,7 @@ def print_report(report: TrainingReport, as_json: bool) -> None:
     if as_json:
         print(json_text(asdict(report) | {"run": str(report.run)}))
         return
-    since = " since it was resumed" if report.resumed_at else ""
+    since = " since it was resumed" if 0 < report.resumed_at < report.steps else ""
     steps = f"{counted(report.steps, 'step')}, {report.epochs:.1f} epochs"
     print(f"{report.ended}: {steps}, {report.seconds:,.0f} s{since}")
     search = searched(report.validate_beam_size)

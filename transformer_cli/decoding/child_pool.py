@@ -4,6 +4,7 @@ They leave when that process ends, however it ends, and at once when it closes t
 watch a pipe that it holds open.
 """
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -60,6 +61,7 @@ def _begin(
     told: tuple[Any, ...],
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit.register(os._exit, 0)  # Python's own end, if the thread wakes in it, was at times C++'s std::terminate
     Thread(target=_leave_after, args=(watched, leave), daemon=True).start()
     load(*told)
 
