@@ -141,9 +141,10 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
         _tell_plan(starts, text, request.repeats, note)
         try:
             for name, beam_size in _BEAM_SIZES.items():
-                if not interrupted:
-                    settings = recipe.but({"beam_size": beam_size, **_ALIKE})
-                    searches[name], interrupted = _searched(starts, settings, text, request.repeats, note)
+                settings = recipe.but({"beam_size": beam_size, **_ALIKE})
+                searches[name], interrupted = _searched(starts, settings, text, request.repeats, note)
+                if interrupted:
+                    break
         except KeyboardInterrupt:
             if not searches:
                 raise

@@ -33,8 +33,7 @@ def render(report: DecodingReport, console: Console) -> None:
         f"decoding: {what['run']} ({counted(what['parameters'], 'parameter')}), "
         f"{counted(what['lines'], 'line')} of {what['text']}, {rounds}\n",
     ]
-    body = [_table(report.searches), "", *_legend(report)] if report.searches else []
-    for part in (*head, *body, *_interrupted(report)):
+    for part in (*head, _table(report.searches), "", *_legend(report), *_interrupted(report)):
         console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
 
 
