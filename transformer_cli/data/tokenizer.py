@@ -83,7 +83,7 @@ class Tokenizer:
         Args:
             lines: the text; equal lines may get different ids.
             strength: of a BPE model the probability that a merge is dropped (Provilkov et al. 2020); of a unigram
-                model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.2):
+                model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.3):
                 the smaller, the more even.
             seed: with the model and the lines it decides everything, in every process.
 

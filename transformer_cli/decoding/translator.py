@@ -120,7 +120,8 @@ class Translator:
 
         Raises:
             RunError: there is no usable model at that place.
-            UserError: there is no such device, or no such language, or CTranslate2 is not installed.
+            UserError: there is no such device or language, the device cannot compute the model, or CTranslate2 is not
+                installed.
         """
         if engine == "ctranslate2":
             return cls._from_export(Path(run), device, to)
@@ -134,7 +135,7 @@ class Translator:
 
         Raises:
             RunError: there is no usable model at a place.
-            UserError: there is no such device or language, or their tokenizers or languages differ.
+            UserError: there is no such device or language, or the runs do not fit it or each other (``load_models``).
         """
         from transformer_cli.decoding.batch_decoder import BatchDecoder
         from transformer_cli.decoding.ensemble import load_models, shortest_positions
@@ -194,9 +195,10 @@ class Translator:
         batch_size: int | None = None,
         batch_tokens: int | None = None,
     ) -> list[str]:
-        """Return the best translation of each line; what is not given is taken from the recipe.
+        """Return the best translation of each line; what is not given is as the recipe, or ``DecodeSettings``, has it.
 
         Raises:
+            RunError: the recipe asks for a shortlist, and the run has none.
             UserError: a value is out of range.
             TypeError: one string is given instead of a list of lines.
         """
@@ -214,6 +216,10 @@ class Translator:
             lines: any number of lines, without line ends.
             settings: how to search.
             window: lines read before the first of them is answered; 1 answers line by line.
+
+        Raises:
+            RunError: a shortlist is asked for, and the run has none.
+            UserError: the engine cannot do what is asked for.
         """
         iterator, first = iter(lines), 0
         while part := list(islice(iterator, window)):
@@ -239,6 +245,7 @@ class Translator:
             phrases: what translations must and must not hold.
 
         Raises:
+            RunError: a shortlist is asked for, and the run has none.
             UserError: a prefix cannot be forced, or the engine cannot do what is asked for.
         """
         forced = [self.wishes.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]

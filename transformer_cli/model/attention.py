@@ -67,7 +67,8 @@ class MultiHeadAttention(nn.Module):
             dropout: probability of dropping an attention weight in training.
             bias: of the projections.
             scale: divide the scores by √d_k, or multiply them by a number; False: leave them.
-            qk_norm: normalise each head's queries and keys, as ``norm`` says (``head_norm.py``).
+            qk_norm: normalise each head's queries and keys (``head_norm.py``).
+            norm: how: LayerNorm or RMSNorm.
             positions: what self-attention knows of the order.
             implementation: its name in the configuration.
             kernel: what computes it, where that has settings or parameters (``sparse``, ``linformer``).
@@ -113,7 +114,11 @@ class MultiHeadAttention(nn.Module):
             return_weights: return the weights too; they are computed by the equation then.
 
         Returns:
-            The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` (of ``linformer``: ``[B, H, T, R]``) or None.
+            The output ``[B, T, D]``, and None or the weights before dropout, at least float32, ``[B, H, T, S]`` (of
+            ``linformer`` ``[B, H, T, R]``, R its rank).
+
+        Raises:
+            ValueError: the kernel cannot compute this: ``flash``, ``sparse`` and ``linformer`` do not take everything.
         """
         if query is key is value:
             q, k, v = linear_together(query, (self.q_proj, self.k_proj, self.v_proj))
@@ -225,6 +230,10 @@ def forced_flash_refusal(config: "ModelConfig", device_type: str, *, sixteen_bit
 
 def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None:
     """Say why torch's flash kernel will not compute this model's ``sdpa`` attention in training on a CPU.
+
+    Args:
+        config: the ``model`` section.
+        device_type: ``cpu``, ``cuda``, ...
 
     Returns:
         The reason, or None if flash is used (or no place asks for ``sdpa``, or the device is no CPU: on a GPU torch

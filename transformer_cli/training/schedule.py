@@ -12,7 +12,12 @@ from transformer_cli.wording import counted
 
 @dataclass(frozen=True)
 class Schedule:
-    """Warm-up to a peak, then a decay."""
+    """Warm-up to a peak, then a decay.
+
+    ``inverse_sqrt`` falls as in Vaswani et al. 2017, eq. 3; ``linear`` and ``cosine`` (half a period, Loshchilov &
+    Hutter 2017, eq. 5) reach zero one step after the last; ``trapezoidal`` does too, but begins to fall,
+    linearly, near the end only.
+    """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "trapezoidal"]
     peak: float
