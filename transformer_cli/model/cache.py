@@ -79,7 +79,7 @@ class AttentionCache:
             self._by_place(all_)[places, :, : k.size(2)] = new.to(all_.dtype)
 
     def attend(self, queries: Tensor, bias: Tensor, scale: float | None) -> Tensor:
-        """Attend from queries ``[N * H, K, dk]`` to C columns, as many as the bias ``[N * H, K, C]``: ``[N * H, K, dv]``."""
+        """Attend from queries ``[N * H, K, dk]`` to the C columns of a bias ``[N * H, K, C]``: ``[N * H, K, dv]``."""
         n = bias.size(-1)
         keys = self._keys[:, :, :n] if self._transposed else self._keys[:, :n].transpose(1, 2)
         return cached_attention(queries, keys, self.values[:, :n], bias, scale=scale)
