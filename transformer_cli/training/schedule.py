@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from transformer_cli.config import TrainConfig
+from transformer_cli.training.budget import LAST_TIMED_STEP
 from transformer_cli.wording import counted
 
 
@@ -24,6 +26,12 @@ class Schedule:
     warmup_steps: int
     hold_until: int = 0  # all but inverse_sqrt stay at the peak up to here; see ``budget.py``
     decay_share: float = 0.2  # of the steps; trapezoidal only
+
+    @classmethod
+    def of(cls, settings: TrainConfig) -> "Schedule":
+        """Return the schedule of a run; one whose length is to be timed stays at the peak until it is."""
+        hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
+        return cls(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
 
     def learning_rate(self, step: int, total_steps: int | None) -> float:
         """Return the rate of update number ``step``.
