@@ -22,6 +22,11 @@ class ParallelText:
     tgt: list[str]
 
     def __post_init__(self) -> None:
+        """Check that the sides are aligned.
+
+        Raises:
+            ValueError: they have different numbers of lines.
+        """
         if len(self.src) != len(self.tgt):
             raise ValueError(f"sides of {len(self.src)} and {counted(len(self.tgt), 'line')}")
 

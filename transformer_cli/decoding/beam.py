@@ -61,7 +61,11 @@ class BeamSearch:
         self._pools = [self._pools[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
-        """Grow all hypotheses by one token; return what was found for each place that is now known to be finished."""
+        """Grow all hypotheses by one token; return what was found for each place that is now known to be finished.
+
+        Args:
+            log_probs: ``[N * K, V]``; overwritten.
+        """
         live, k = self.live, self._settings.beam_size
         live.restrict(log_probs)
         last_values = end_of(log_probs, len(self._totals))  # [N, K]

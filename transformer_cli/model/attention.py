@@ -192,7 +192,7 @@ def _float32_on_cpu(x: Tensor) -> AbstractContextManager[object]:
 
 @contextmanager
 def recorded_weights(attentions: Iterable[MultiHeadAttention]) -> Iterator[dict[MultiHeadAttention, Tensor]]:
-    """Collect the weights of each attention while the context is open, whatever its implementation.
+    """Collect the weights ``[B, H, T, S]`` of each attention while the context is open, whatever its implementation.
 
     Hooks, so that the layers in between need not pass weights through for the rare caller who wants them.
     """

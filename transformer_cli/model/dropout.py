@@ -33,7 +33,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 def add_dropped(residual: Tensor, x: Tensor, p: float) -> Tensor:
-    """Return ``residual + dropout(x, p)``, in the dtype of the residual."""
+    """Return ``residual + dropout(x, p)``, of one shape, in the dtype of the residual."""
     if p == 0.0 or x.device.type != "cpu":
         return residual + dropout(x, p)
     if x.dtype is not torch.bfloat16:
