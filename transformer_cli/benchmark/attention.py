@@ -130,8 +130,8 @@ def _pairs(case: Case, real: int) -> int:
 def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
     """Return the call to measure: it gives the output, and with a backward pass the gradients of query, key, value.
 
-    All are ``[B, H, S, K]``; those of Linformer's mixtures follow. The forward pass runs without a graph, as in
-    translation. Run it inside ``backend(case.kernel)``.
+    All are ``[B, H, S, K]``; the gradients of Linformer's mixtures follow them. The forward pass runs without a graph,
+    as in translation. Run it inside ``backend(case.kernel)``.
 
     Raises:
         Unsupported: the kernel cannot compute such a case by its design.
