@@ -112,8 +112,8 @@ class MultiHeadAttention(nn.Module):
             return_weights: return the weights too; they are computed by the equation then.
 
         Returns:
-            The output ``[B, T, D]``, and None or the weights before dropout, at least float32, ``[B, H, T, S]`` (of
-            ``linformer`` ``[B, H, T, R]``, R its rank).
+            The output ``[B, T, D]``, and None or the weights before dropout, ``[B, H, T, S]`` in float32 (float64
+            stays); of ``linformer`` ``[B, H, T, R]``, R its rank.
 
         Raises:
             ValueError: the kernel cannot compute this: ``flash``, ``sparse`` and ``linformer`` do not take everything.
