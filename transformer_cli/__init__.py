@@ -26,7 +26,7 @@ def load(run: str, device: str = "auto", to: str | None = None, engine: "Engine"
 
     Raises:
         RunError: there is no usable model at that place.
-        UserError: the run does not translate into that language.
+        UserError: there is no such device or language, or the model cannot be computed there.
     """
     from transformer_cli.decoding.translator import Translator  # torch is imported only when it is used
 

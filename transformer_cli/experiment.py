@@ -22,7 +22,8 @@ from transformer_cli.data.mapped_pairs import map_pairs
 from transformer_cli.data.mapped_text import MappedText
 from transformer_cli.data.pairs import ParallelText, SentencePairs
 from transformer_cli.data.sampling import SubwordSampler
-from transformer_cli.data.tokenizer import CHECKED_LINES, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.data.tokenizer_training import CHECKED_LINES, train_tokenizer
 from transformer_cli.errors import DataError, RunError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import seed_stream

@@ -47,7 +47,11 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> Config:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the recipe's file: a path as it is, else one of the shipped recipes, with or without ``.yaml``."""
+    """Return the recipe's file: a path as it is, else one of the shipped recipes, with or without ``.yaml``.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
     candidates = [Path(name), shipped("configs") / name, shipped("configs") / f"{name}.yaml"]
     found = next((path for path in candidates if path.is_file()), None)
     if found is None and os.path.exists(name):
@@ -62,7 +66,11 @@ def find_recipe(name: str) -> Path:
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Path_, str]]:
-    """Read a YAML mapping whose scalars stay text; return it with the place of every key."""
+    """Read a YAML mapping whose scalars stay text; return it with the place of every key.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no such mapping.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -80,7 +88,11 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Path_, str]]:
 
 
 def parse_override(text: str) -> tuple[Path_, Any]:
-    """Split ``section.key=value``; the value is YAML, so lists and mappings work."""
+    """Split ``section.key=value``; the value is YAML, so lists and mappings work.
+
+    Raises:
+        ConfigError: it has no key, or no ``=``, or the value is no YAML.
+    """
     name, equals, value = text.partition("=")
     key = tuple(name.strip().split("."))
     if not equals or not all(key):

@@ -85,15 +85,15 @@ def test_a_tag_in_a_sentence_is_text(folder: Path, kind: str) -> None:
         assert [made.tokenizer.decode(ids) for ids in made.tokenizer.encode_src(["<2de> x"])] == ["<2de> x"]
 
 
-def test_every_piece_of_a_long_line_has_the_tag_and_fits(folder: Path) -> None:
+def test_every_part_of_a_long_line_has_the_tag_and_fits(folder: Path) -> None:
     made = prepare(recipe(folder, "data.max_length=24", "model.positions=learned"), lambda note: None)
     translator = Translator.of_model(made.model, made.tokenizer, made.config, Runtime.resolve("cpu"), to="fr")
     line = "onecatssleep" * 30  # no space to cut at, so that the pieces are full
     (ids,) = made.tokenizer.encode_src([line])
-    pieces = translator._pieces(line, ids)
-    assert {piece[0] for piece in pieces} == {made.tokenizer.tag("fr")}
-    assert max(map(len, pieces)) == 24
-    assert [i for piece in pieces for i in piece[1:-1]] == ids
+    (parts,) = translator._cutter.parts([line])
+    assert {part[0] for part in parts} == {made.tokenizer.tag("fr")}
+    assert max(map(len, parts)) == 24
+    assert [i for part in parts for i in part[1:-1]] == ids
 
 
 def test_a_run_with_one_target_has_no_tags(folder: Path) -> None:

@@ -12,7 +12,7 @@ from training_rig import hashes, small_config, small_pairs, small_tokenizer, sma
 
 from transformer_cli.checkpoint import RunFolder, load_model, loading
 from transformer_cli.config import Config, ModelConfig, TrainConfig
-from transformer_cli.data.tokenizer import train_tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.errors import RunError
 from transformer_cli.training.teachers import check_teachers, load_teachers
 

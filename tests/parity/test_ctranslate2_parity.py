@@ -9,7 +9,8 @@ from decoding_rig import config, sentences, tokenizer
 from export_rig import both, export, pronounced, translated
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.errors import UserError
 from transformer_cli.model.transformer import Transformer

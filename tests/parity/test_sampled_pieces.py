@@ -9,7 +9,8 @@ import sentencepiece
 from toy_language import toy_pairs
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 
 DRAWS = 20_000
 

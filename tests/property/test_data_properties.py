@@ -13,7 +13,8 @@ from transformer_cli.config import DataConfig, TokenizerConfig
 from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches, token_share
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.data.lines import iter_lines, read_lines
-from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.errors import DataError
 
 _CUTTERS = "\r\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e \t\u3000\ufeff"

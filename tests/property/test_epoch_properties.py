@@ -11,7 +11,8 @@ from transformer_cli.data.batching import epoch_batches, tokenize_pairs
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.sampling import SubwordSampler
-from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.training.data_order import DataOrder, Position
 
 TEXT = ParallelText(*map(list, zip(*toy_pairs(40), ("", "</s> \u3000"), ("Ünïcode ☃", "ﬁ\ue000"), strict=True)))

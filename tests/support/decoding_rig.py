@@ -11,7 +11,8 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import build_model
 from transformer_cli.config import Config, TokenizerConfig
-from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.decoding.beam import BeamSearch
 from transformer_cli.decoding.constrained import ConstrainedBeam
 from transformer_cli.decoding.pool import Finished, length_norm

@@ -11,7 +11,8 @@ from transformer_cli.checkpoint import RunFolder, build_model
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs
 from transformer_cli.data.epochs import EpochPairs
-from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.runtime import Runtime, seed_stream
 from transformer_cli.training.loss import dev_loss
 from transformer_cli.training.trainer import Trainer

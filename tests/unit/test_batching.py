@@ -5,7 +5,8 @@ import torch
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches, token_share, tokenize_pairs
 from transformer_cli.data.pairs import ParallelText
-from transformer_cli.data.tokenizer import BOS, EOS, PAD, train_tokenizer
+from transformer_cli.data.tokenizer import BOS, EOS, PAD
+from transformer_cli.data.tokenizer_training import train_tokenizer
 
 
 def pairs_of(*lengths: tuple[int, int]) -> TokenizedPairs:

@@ -11,7 +11,8 @@ from decoding_rig import config, sentences, tokenizer
 from export_rig import POSITIONS, both, export, pronounced
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine, differences
 from transformer_cli.decoding.forbidden import ForbiddenPhrases

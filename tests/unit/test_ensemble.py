@@ -18,7 +18,8 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import RunFolder, build_model
 from transformer_cli.config import Config, TokenizerConfig
-from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.ensemble import EnsembleSteps, mean_log_probs
 from transformer_cli.decoding.scorer import Scorer

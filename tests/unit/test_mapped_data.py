@@ -24,7 +24,8 @@ from transformer_cli.data.corpus import load_corpus
 from transformer_cli.data.mapped_pairs import MappedIds, MappedPairs, map_pairs
 from transformer_cli.data.mapped_text import MappedText
 from transformer_cli.data.pairs import ParallelText
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.errors import ConfigError, DataError, DiskFull
 from transformer_cli.recipe import load_recipe
 from transformer_cli.training.data_order import DataOrder, Position

@@ -4,7 +4,8 @@ import pytest
 from decoding_rig import WORDS, config, sentences, tokenizer, transformer, translator
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer import UNK, train_tokenizer
+from transformer_cli.data.tokenizer import UNK
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.phrases import Glossary, Phrases

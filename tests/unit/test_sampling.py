@@ -12,7 +12,8 @@ from transformer_cli.data.batching import tokenize_pairs
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.data.pairs import ParallelText
 from transformer_cli.data.sampling import SubwordSampler
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.training.data_order import DataOrder
 from transformer_cli.training.estimate import _epochs_in
 

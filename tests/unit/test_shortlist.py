@@ -14,7 +14,8 @@ from torch import Tensor
 from transformer_cli.checkpoint.tensor_files import to_bytes
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.batching import TokenizedPairs
-from transformer_cli.data.tokenizer import EOS, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.decoding.batch_decoder import BatchDecoder
 from transformer_cli.decoding.forbidden import ForbiddenPhrases
 from transformer_cli.decoding.model_steps import ModelSteps

@@ -5,7 +5,8 @@ import pytest
 import sentencepiece
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from transformer_cli.data.tokenizer_training import train_tokenizer
 from transformer_cli.errors import DataError
 
 LINES = [

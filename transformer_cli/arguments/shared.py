@@ -33,7 +33,11 @@ Overrides = Annotated[
 
 
 def run_path(text: str | Path) -> Path:
-    """Return the path of a run; of an empty name ``Path`` would make the folder that the user is in."""
+    """Return the path of a run; of an empty name ``Path`` would make the folder that the user is in.
+
+    Raises:
+        UserError: the name is empty.
+    """
     if text == "":
         raise UserError("an empty run name was given", expected="a run folder, or one of its checkpoints/step-N")
     return Path(text)

@@ -47,7 +47,12 @@ def reference(inputs: Inputs, *, causal: bool, pattern: Pattern | None = None) -
 
 
 def max_error(results: tuple[Tensor, ...], truth: tuple[Tensor, ...]) -> float:
-    """Return the largest absolute difference over the results that were computed (output, or output and gradients)."""
+    """Return the largest absolute difference over the results that were computed.
+
+    Args:
+        results: the output, or it and the gradients of query, key and value, ``[B, H, S, K]`` each.
+        truth: what ``reference`` returns for the first head of the first sentence.
+    """
     differences = (_one_head(got) - want for got, want in zip(results, truth, strict=False))
     return max(float(difference.abs().max()) for difference in differences)
 

@@ -130,7 +130,11 @@ def _pairs(case: Case, real: int) -> int:
 def prepare(case: Case, inputs: Inputs) -> Callable[[], tuple[Tensor, ...]]:
     """Return the call to measure: it gives the output, and with a backward pass the gradients of query, key, value.
 
-    The forward pass runs without a graph, as in translation. Run it inside ``backend(case.kernel)``.
+    All are ``[B, H, S, K]``; the gradients of Linformer's mixtures follow them. The forward pass runs without a graph,
+    as in translation. Run it inside ``backend(case.kernel)``.
+
+    Raises:
+        Unsupported: the kernel cannot compute such a case by its design.
     """
     attention = _implementation(case, inputs)
     learned = tuple(attention.parameters()) if isinstance(attention, Linformer) else ()
@@ -183,9 +187,10 @@ def chosen_backend(case: Case, inputs: Inputs) -> str:
 
 
 def attempt(action: Callable[[], Result]) -> Result:
-    """Call ``action``; raise ``Unsupported`` with torch's own reasons where it refuses or memory runs out.
+    """Call ``action``; torch gives its reasons as warnings before the error, so warnings are collected here.
 
-    Torch gives its reasons as warnings before the error, so warnings are collected here.
+    Raises:
+        Unsupported: torch refuses, for the reasons that are told, or memory ran out.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

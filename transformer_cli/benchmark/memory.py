@@ -29,7 +29,11 @@ _PR_SET_PDEATHSIG = 1  # Linux' number of the setting, for prctl()
 
 
 def peak_bytes(cases: Sequence[Case]) -> list[int | str]:
-    """Return for each case the most bytes beyond its inputs that one run holds, or the reason why it cannot run."""
+    """Return for each case the most bytes beyond its inputs that one run holds, or the reason why it cannot run.
+
+    Raises:
+        RuntimeError: the measuring process failed for a reason that is neither memory nor a refusal.
+    """
     if cases and torch.device(cases[0].shape.device).type == "cuda":
         return [_answer(_on_gpu, case) for case in cases]
     return _in_other_processes(cases)

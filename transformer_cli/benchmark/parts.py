@@ -71,7 +71,7 @@ def part(name: str) -> record_function:
 
 
 def shares(events: Any) -> dict[str, float]:
-    """Sort the profiler's events into parts; return each part's share of the time."""
+    """Sort the profiler's events into parts; return each part's share of the time, from 0 to 1."""
     forward = {event.sequence_nr: event for event in events if event.sequence_nr >= 0 and not event.fwd_thread}
     spent = dict.fromkeys(PARTS, 0.0)
     for event in events:

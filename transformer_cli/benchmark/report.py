@@ -44,8 +44,8 @@ class Row:
     seq_len: int
     direction: str  # "pass" in JSON
     seconds: float | None = None  # median
-    peak_bytes: int | None = None
-    max_error: float | None = None
+    peak_bytes: int | None = None  # beyond the inputs
+    max_error: float | None = None  # largest difference from float64
     ratio_to_naive: float | None = None  # seconds / seconds of naive
     unsupported: str | None = None  # the reason
     spread: float | None = None  # interquartile range, seconds
@@ -108,6 +108,10 @@ def measure(
     """Measure every kernel at every length, forward and forward+backward; each row comes when it is done.
 
     Args:
+        shape: what all cases share.
+        seq_lens: lengths of queries and keys, in tokens.
+        kernels: those to compare.
+        repeats: rounds of timing, in which all kernels take turns.
         peak: floating-point operations per second of the best square product.
         note: told what is being measured, a line each.
 

@@ -43,8 +43,7 @@ def plan_training(request: TrainRequest) -> Plan:
     )
     experiment = prepare(config, note)
     cost = estimate(experiment.model, experiment.train_pairs, train, runtime)
-    schedule = Schedule(train.schedule, train.lr, train.warmup_steps, decay_share=train.decay_share)
-    for warning in [*remarks(experiment, runtime), *schedule.warnings(cost.steps)]:
+    for warning in [*remarks(experiment, runtime), *Schedule.of(train).warnings(cost.steps)]:
         note(warning)
     return Plan(experiment, runtime, cost)
 

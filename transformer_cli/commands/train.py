@@ -152,7 +152,11 @@ def _shared(run: RunFolder, ranks: Ranks) -> RunFolder:
 
 
 def refuse_idle_overwrite(request: TrainRequest) -> None:
-    """Refuse ``--overwrite`` where there is nothing to replace: without ``--run`` every run gets a new name."""
+    """Refuse ``--overwrite`` where there is nothing to replace: without ``--run`` every run gets a new name.
+
+    Raises:
+        ConfigError: it is given, and ``--run`` is not.
+    """
     if request.overwrite and request.run is None:
         raise ConfigError(
             "--overwrite has nothing to replace", expected="--run DIR", hint="give it, or drop --overwrite"

@@ -1,7 +1,7 @@
 """Pairs to padded tensors: tokenising, grouping by length under a token budget, collating.
 
 Batches are a pure function of (lengths, budget, seed, epoch): a resumed run finds its place by counting.
-Letters: B batch, S source length, T target length.
+Legend: B batch, S source length, T target length.
 """
 
 from bisect import bisect_left, bisect_right
@@ -133,7 +133,7 @@ def epoch_batches(
             ``batch_tokens`` gives.
 
     Returns:
-        Indices of pairs, a batch each.
+        Places of pairs, a batch each.
     """
     rng = np.random.default_rng([seed, epoch])
     order = _by_length(src_lengths, tgt_lengths, rng)
@@ -202,7 +202,7 @@ def collate(pairs: TokenizedPairs, indices: Iterable[int]) -> Batch:
 
 
 def _padded(rows: Sequence[Ids]) -> Tensor:
-    """Return [rows, longest] ids, int64."""
+    """Return ids ``[rows, longest]``, int64."""
     padded = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
     for row, ids in enumerate(rows):
         padded[row, : len(ids)] = ids

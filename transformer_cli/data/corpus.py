@@ -65,6 +65,7 @@ def load_corpus(config: DataConfig, seed: int, needs_ram: Sequence[str] = ()) ->
 
     Raises:
         DataError: a source cannot be read, or no training or dev pair is left.
+        DiskFull: a large corpus has no room in the cache.
     """
     train: ParallelText | MappedText
     notes: list[str] = []

@@ -35,7 +35,7 @@ def open_input(path: str) -> BinaryIO:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return all lines of a file; see ``stream_lines``."""
+    """Return all lines of a file; see ``stream_lines``, also for its errors."""
     return list(stream_lines(path))
 
 

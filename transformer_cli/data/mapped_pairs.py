@@ -125,6 +125,7 @@ def map_pairs(
 
     Raises:
         DataError: the cache cannot be written.
+        DiskFull: there is no room for it.
     """
     key = key_of(text.key, tokenizer.sha256, max_length)
     folder = cached(f"ids-{key}", lambda made: _write_ids(text.file, tokenizer, max_length, made, key), note)

@@ -69,6 +69,7 @@ def map_text(config: DataConfig, note: Callable[[str], None] = lambda text: None
 
     Raises:
         DataError: a file cannot be read or is not as it should be, or the cache cannot be written.
+        DiskFull: there is no room for it.
     """
     source = config.train
     assert source is not None, "callers ask only for corpora of files"

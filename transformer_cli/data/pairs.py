@@ -22,6 +22,11 @@ class ParallelText:
     tgt: list[str]
 
     def __post_init__(self) -> None:
+        """Check that the sides are aligned.
+
+        Raises:
+            ValueError: they have different numbers of lines.
+        """
         if len(self.src) != len(self.tgt):
             raise ValueError(f"sides of {len(self.src)} and {counted(len(self.tgt), 'line')}")
 
@@ -68,11 +73,15 @@ class Strict:
     """Broken text is an error that names its place."""
 
     def lines(self, path: Path) -> Iterable[str]:
-        """Read the lines of a file; see ``stream_lines``."""
+        """Read the lines of a file; see ``stream_lines``, also for its errors."""
         return stream_lines(path)
 
     def text(self, value: str, where: str) -> str:
-        """Return the string as it is, or raise ``DataError``."""
+        """Return the string as it is.
+
+        Raises:
+            DataError: it holds NUL or half a surrogate pair.
+        """
         if _mended(value) != value:
             raise DataError("holds NUL or half a surrogate pair", where=where, got=ascii(value)[:80])
         return value

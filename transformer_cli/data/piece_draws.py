@@ -137,7 +137,7 @@ class BpeDraws(PieceDraws):
 
 
 class UnigramDraws(PieceDraws):
-    """Subword regularisation (Kudo 2018, section 3.2): P(pieces) in proportion to the product of theirs, to a power.
+    """Subword regularisation (Kudo 2018, section 3.3): P(pieces) in proportion to the product of theirs, to a power.
 
     Forward, the weights of all ways to each place in the word are added up; backward, from its end, a piece is drawn
     in proportion to the weight of the ways through it.

@@ -43,7 +43,7 @@ def read_tsv(files: Sequence[Path], columns: tuple[int, int], policy: Policy) ->
     """Read two columns, counted from 0, of tab-separated files. A quote is text like any other character.
 
     Raises:
-        DataError: a line has too few columns, or not as many as the first line of its file.
+        DataError: a file cannot be read, or a line has too few columns, or not as many as the first line of its file.
     """
     return _whole(pair for file in files for pair in _tsv_pairs(file, columns, policy))
 

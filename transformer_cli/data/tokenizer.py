@@ -1,34 +1,24 @@
 """Text to subword ids and back, by SentencePiece, without losing a character.
 
-The trainer's defaults normalise (``，`` becomes ``,``) and squeeze spaces; here nothing is normalised and what has no
-piece is spelled in bytes, so ``decode(encode(line)) == line`` but for U+2581, the library's own sign for a space.
-Special ids are added by ``batching.py`` and by the search, never by text: a literal ``</s>`` in a line is text.
+Models that are trained here (``tokenizer_training.py``) normalise nothing and spell in bytes what has no piece, so
+``decode(encode(line)) == line`` but for U+2581, the library's own sign for a space. Special ids are added by
+``batching.py`` and by the search, never by text: a literal ``</s>`` in a line is text.
 """
 
 import hashlib
-import io
-import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import sentencepiece
 
-from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.piece_draws import PieceDraws, piece_draws
 from transformer_cli.data.piece_model import PieceModel
 from transformer_cli.errors import DataError
-from transformer_cli.wording import counted
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
-_N_SPECIAL = 4
-_N_BYTES = 256
-_THREADS = 4  # a constant: unigram pieces depend on it
-_LONGEST_LINE = 4192  # bytes; the trainer skips longer lines
-_RESERVED = "\u2585"  # stands for unknown characters inside the trainer, which skips lines that hold it
-CHECKED_LINES = 10_000
+N_SPECIAL = 4
 _NAMES = ("the tokenizer",) * 2
 _WITHOUT = "put it back from a copy: a run's weights are bound to it; a new run does with tokenizer.model: null"
 
@@ -83,7 +73,7 @@ class Tokenizer:
         Args:
             lines: the text; equal lines may get different ids.
             strength: of a BPE model the probability that a merge is dropped (Provilkov et al. 2020); of a unigram
-                model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.2):
+                model alpha, to whose power the probability of a segmentation is taken (Kudo 2018, section 3.3):
                 the smaller, the more even.
             seed: with the model and the lines it decides everything, in every process.
 
@@ -102,7 +92,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids; special ids are skipped, half a character in bytes becomes U+FFFD."""
-        text: str = self._tgt.decode([int(i) for i in ids if i >= _N_SPECIAL])
+        text: str = self._tgt.decode([int(i) for i in ids if i >= N_SPECIAL])
         return text
 
     def src_pieces(self, ids: Sequence[int]) -> list[str]:
@@ -122,7 +112,7 @@ class Tokenizer:
 
     def _surface(self, number: int) -> bytes:
         piece: str = self._tgt.id_to_piece(number)
-        if number < _N_SPECIAL or self._tgt.is_control(number) or self._tgt.is_unknown(number):
+        if number < N_SPECIAL or self._tgt.is_control(number) or self._tgt.is_unknown(number):
             return b""
         if self._tgt.is_byte(number):
             return bytes([int(piece[3:5], 16)])
@@ -141,7 +131,7 @@ class Tokenizer:
             DataError: a file is missing or damaged.
         """
         joint = not (folder / _file_names(False)[0]).exists()
-        models = [_read_model(folder / name) for name in _file_names(joint)]
+        models = [read_model(folder / name) for name in _file_names(joint)]
         return cls(*models, where=[str(folder / name) for name in _file_names(joint)])
 
 
@@ -150,112 +140,16 @@ def tag_piece(language: str) -> str:
     return f"<2{language}>"
 
 
-def train_tokenizer(
-    config: TokenizerConfig,
-    src: Sequence[str],
-    tgt: Sequence[str],
-    note: Callable[[str], None],
-    tagged_targets: Sequence[str] = (),
-) -> Tokenizer:
-    """Train on the lines of both sides, or load the given model; equal lines give equal bytes.
-
-    Args:
-        config: model type, size and sharing.
-        src: source lines.
-        tgt: target lines.
-        note: takes warnings: a lowered vocabulary, skipped lines, a given model that changes text.
-        tagged_targets: target languages that get a tag.
-
-    Raises:
-        DataError: the vocabulary is too small for the characters, or the given model cannot be used.
-    """
-    if config.model is not None:
-        return _given_tokenizer(config.model, src, tgt, note)
-    if config.joint:
-        return Tokenizer(_train(config, [*src, *tgt], note, tagged_targets))
-    return Tokenizer(
-        _train(config, src, lambda text: note(f"source: {text}"), tagged_targets),
-        _train(config, tgt, lambda text: note(f"target: {text}")),
-    )
-
-
-def _train(
-    config: TokenizerConfig, lines: Sequence[str], note: Callable[[str], None], tagged_targets: Sequence[str] = ()
-) -> bytes:
-    _count_skipped_lines(lines, note)
-    if config.model_type == "char" and config.vocab_size < _N_SPECIAL + _N_BYTES:
-        raise _too_small(config, _N_SPECIAL + _N_BYTES)
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=model,
-            model_type=config.model_type,
-            vocab_size=config.vocab_size,
-            hard_vocab_limit=False,  # too large a vocabulary ends at what the text gives
-            character_coverage=config.character_coverage,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            max_sentence_length=_LONGEST_LINE,
-            num_threads=_THREADS,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
-            control_symbols=[tag_piece(language) for language in tagged_targets],  # which no text becomes
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise _training_error(config, str(error)) from error
-    size = _processor(model.getvalue(), "the tokenizer").vocab_size()
-    if size < config.vocab_size:
-        note(f"tokenizer.vocab_size {config.vocab_size} is more than the text has pieces for: lowered to {size}")
-    return model.getvalue()
-
-
-def _count_skipped_lines(lines: Sequence[str], note: Callable[[str], None]) -> None:
-    if long := sum(len(line) > _LONGEST_LINE // 4 and len(line.encode()) > _LONGEST_LINE for line in lines):
-        note(f"{counted(long, 'line')} longer than {_LONGEST_LINE} bytes left out when the tokenizer was trained")
-    if reserved := sum(_RESERVED in line for line in lines):
-        note(f"{counted(reserved, 'line')} with U+2585, the trainer's sign, left out when the tokenizer was trained")
-
-
-def _training_error(config: TokenizerConfig, message: str) -> DataError:
-    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return _too_small(config, int(found[1]))
-    if "sentences_.empty()" in message:
-        return DataError(
-            "the tokenizer has no line to learn from", expected=f"lines of text up to {_LONGEST_LINE} bytes"
-        )
-    return DataError("the tokenizer cannot be trained", got=message)
-
-
-def _too_small(config: TokenizerConfig, minimum: int) -> DataError:
-    return DataError(
-        "tokenizer.vocab_size is too small for the characters of the text",
-        got=config.vocab_size,
-        expected=f"at least {minimum}",
-        hint="raise tokenizer.vocab_size, or lower tokenizer.character_coverage",
-    )
-
-
-def _given_tokenizer(path: str, src: Sequence[str], tgt: Sequence[str], note: Callable[[str], None]) -> Tokenizer:
-    tokenizer = Tokenizer(_read_model(Path(os.path.expanduser(path))), where=[path])
-    lines = [*src[:CHECKED_LINES], *tgt[:CHECKED_LINES]]
-    changed = sum(tokenizer.decode(ids) != line for ids, line in zip(tokenizer.encode_tgt(lines), lines, strict=True))
-    note(f"{path}: given, so tokenizer.model_type, vocab_size ({tokenizer.src_vocab_size}) and coverage are its own")
-    if changed:
-        of_all = f"{changed:,} of {counted(len(lines), 'line')}"
-        note(f"{path}: changes {of_all}; it normalises text or lacks characters")
-    return tokenizer
-
-
 def _file_names(joint: bool) -> list[str]:
     return ["tokenizer.model"] if joint else ["tokenizer.src.model", "tokenizer.tgt.model"]
 
 
-def _read_model(path: Path) -> bytes:
+def read_model(path: Path) -> bytes:
+    """Return the content of a model file.
+
+    Raises:
+        DataError: it is missing or cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:

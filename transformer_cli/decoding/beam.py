@@ -1,6 +1,6 @@
 """Beam search, knowing nothing of the model: it sees tokens and log-probabilities.
 
-Legend: N places (a sentence each), K live hypotheses of a place, V vocabulary.
+Legend: N places (a sentence each), K live hypotheses of a place, V vocabulary, n best tokens of a hypothesis.
 
 A hypothesis ends with ``</s>``; its score is log P(y|x) over a normalisation of its length (``pool.py``). Each step
 keeps the K best continuations; a hypothesis may end where its ``</s>`` is at least as probable as the K-th of them. A
@@ -61,7 +61,11 @@ class BeamSearch:
         self._pools = [self._pools[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
-        """Grow all hypotheses by one token; return what was found for each place that is now known to be finished."""
+        """Grow all hypotheses by one token; return what was found for each place that is now known to be finished.
+
+        Args:
+            log_probs: ``[N * K, V]``; overwritten.
+        """
         live, k = self.live, self._settings.beam_size
         live.restrict(log_probs)
         last_values = end_of(log_probs, len(self._totals))  # [N, K]
@@ -133,5 +137,5 @@ class BeamSearch:
 
 
 def alive(totals: Tensor) -> Tensor:
-    """Return which of the totals are those of hypotheses."""
+    """Return, in the shape of the totals, which of them are those of hypotheses."""
     return totals > DEAD // 2

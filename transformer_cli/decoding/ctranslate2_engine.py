@@ -82,7 +82,11 @@ class CTranslate2Engine:
         return found
 
     def attention(self, pairs: Sequence[Any], settings: DecodeSettings) -> Any:
-        """Tell attention; ``search`` refuses to be asked for alignments before it comes to this."""
+        """Tell attention; ``search`` refuses to be asked for alignments before it comes to this.
+
+        Raises:
+            UserError: always.
+        """
         raise UserError("the engine ctranslate2 tells no attention", hint="use --engine torch")
 
     def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:

@@ -48,7 +48,7 @@ class EnsembleSteps:
 
 
 def mean_log_probs(of_members: Sequence[Tensor]) -> Tensor:
-    """Return the log of the mean of probabilities that are given by their logs; of one alone, just those."""
+    """Return the log of the mean of probabilities that are given by their logs, all of one shape."""
     if len(of_members) == 1:
         return of_members[0]
     return torch.stack(list(of_members)).logsumexp(0) - math.log(len(of_members))
@@ -66,8 +66,9 @@ def load_models(runs: Sequence[str | Path], device: torch.device | str) -> tuple
         The models, their tokenizer, and the configuration of the first run, which says how to search.
 
     Raises:
-        RunError: there is no usable model at a place.
-        UserError: their tokenizers or languages differ, or one is an export.
+        RunError: there is no usable model at a place, or it is an export.
+        ConfigError: a model cannot be computed on the device.
+        UserError: their tokenizers or languages differ.
     """
     for run in runs:
         refuse_export(Path(run))

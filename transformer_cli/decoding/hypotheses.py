@@ -72,7 +72,7 @@ class Hypotheses:
             setattr(self, name, [getattr(self, name)[place] for place in places])
 
     def there(self, of_places: NDArray[np.generic]) -> Tensor:
-        """Return what the host knows where the hypotheses are, without waiting for a GPU."""
+        """Return what the host knows of places, ``[N, ...]``, where the hypotheses are, without waiting for a GPU."""
         return torch.from_numpy(of_places).to(self._device, non_blocking=True)
 
     def at_cap(self) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from transformer_cli.decoding.settings import DecodeSettings
 class Finished:
     """A finished hypothesis."""
 
-    score: float  # log-probability over the normalisation of its length
+    score: float  # log-probability, in nats, over the normalisation of its length
     tokens: list[int]  # without <s> and </s>
     capped: bool  # it had to end: another token was more probable than </s>
     log_probs: list[float] = field(default_factory=list)  # of each token, and of </s>; empty: the engine does not tell

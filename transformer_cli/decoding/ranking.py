@@ -17,7 +17,7 @@ _BLOCK = 32  # tokens looked at together
 
 
 def to_grid(log_probs: Tensor) -> Tensor:
-    """Return log-probabilities as whole numbers of steps (int64); -inf and NaN become ``DEAD``."""
+    """Return log-probabilities, in nats and of any shape, as whole steps (int64); -inf and NaN become ``DEAD``."""
     return torch.nan_to_num(log_probs * STEPS_PER_NAT, nan=DEAD, neginf=DEAD).round().long()
 
 

@@ -57,7 +57,11 @@ class Sampling:
         self._found = [self._found[place] for place in places]
 
     def advance(self, log_probs: Tensor) -> dict[int, list[Finished]]:
-        """Draw a token for every sample; return the samples of each place whose last one is now known to have ended."""
+        """Draw a token for every sample; return the samples of each place whose last one is now known to have ended.
+
+        Args:
+            log_probs: ``[N * K, V]``; overwritten.
+        """
         live, shape = self.live, (*self._unfinished.shape, -1)
         own = log_probs.clone()
         live.restrict(log_probs)

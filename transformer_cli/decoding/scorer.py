@@ -26,7 +26,7 @@ class ScoredPair:
 
     source: str
     target: str
-    score: float  # log-probability over the normalisation of its length
+    score: float  # log-probability, in nats, over the normalisation of its length
     tokens: list[str]
     log_probs: list[float]  # of each token, and of </s>; none if both lines are blank
 
@@ -65,7 +65,7 @@ class Scorer:
 
         Raises:
             RunError: there is no usable model at a place.
-            UserError: there is no such device or language, or the runs do not fit together (``load_models``).
+            UserError: there is no such device or language, or the runs do not fit it or each other (``load_models``).
         """
         runtime = Runtime.resolve(device)
         return cls(*load_models(runs, runtime.device), runtime, to)
@@ -77,11 +77,8 @@ class Scorer:
 
         Args:
             lines: sources, without line ends.
-            targets: their translations.
+            targets: their translations; ``check`` has refused pairs that are too long.
             settings: length normalisation, and how large a batch may be.
-
-        Raises:
-            UserError: a line has more tokens than the model has positions.
         """
         pairs = self._pairs(lines, targets)
         asked = [pair for pair in pairs if pair is not None]

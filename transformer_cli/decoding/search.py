@@ -62,6 +62,9 @@ class Chooser(Protocol):
         """Grow all hypotheses by one token; return what was found for each place that is now known to be finished.
 
         That may be some steps after its sentence has ended: see ``history.py``.
+
+        Args:
+            log_probs: ``[N * K, V]`` of what may follow each hypothesis; overwritten.
         """
 
 

@@ -26,10 +26,10 @@ class Hypothesis:
     """
 
     text: str
-    score: float  # log-probability over length penalty; of a line in pieces, their mean
+    score: float  # as of ``Finished``; of a line in pieces, their mean
     tokens: list[str]
     capped: bool = False  # it, or a piece of it, was ended by the length limit
-    token_logprobs: list[float] | None = None  # of each token; None: the engine does not tell
+    token_logprobs: list[float] | None = None  # of each token, in nats; None: the engine does not tell
     end_logprobs: list[float] | None = None  # of the </s> of each piece of the line
     alignment: str | None = None  # source word - target word: 0-0 1-2; None: not asked for, or it cannot be told
 

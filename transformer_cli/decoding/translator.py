@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config
-from transformer_cli.data.tokenizer import EOS, Tokenizer
+from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.decoding.aligner import Aligner
 from transformer_cli.decoding.ctranslate2_engine import CTranslate2Engine
+from transformer_cli.decoding.parts import LineCutter
 from transformer_cli.decoding.phrases import ANYTHING, Phrases
-from transformer_cli.decoding.pieces import cut, is_byte, places
-from transformer_cli.decoding.sentences import sentence_ends
+from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source, once_if_alike
 from transformer_cli.decoding.texts import chosen_texts, hypothesis
-from transformer_cli.decoding.translation import Decoder, Engine, Translation, told
+from transformer_cli.decoding.translation import Decoder, Engine, Text, Translation, told
 from transformer_cli.decoding.wishes import Wishes
 from transformer_cli.errors import UserError
 from transformer_cli.export.folder import ExportFolder
@@ -67,14 +67,14 @@ class Translator:
         """
         self.tokenizer, self.config = tokenizer, config
         self.tgt_lang = config.data.target(to)
-        self._before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
         self._decoder, self._open_shortlist = decoder, shortlist
-        self._longest = min(config.data.max_length, max_length or config.data.max_length)
-        #: Prepares what may be wished of a translation.
-        self.wishes = Wishes(tokenizer, config.data.src_lang, self.tgt_lang, self._longest - 1)
-        self._longest -= len(self._before) + 1  # what the tag and </s> leave to the text
         langs = config.data.src_lang, self.tgt_lang
-        self._aligner = Aligner(tokenizer, *langs, len(self._before), decoder.attention)
+        before = [tokenizer.tag(self.tgt_lang)] if config.data.more_targets else []
+        longest = min(config.data.max_length, max_length or config.data.max_length)
+        self._cutter = LineCutter(tokenizer, config.data.src_lang, before, longest)
+        #: Prepares what may be wished of a translation.
+        self.wishes = Wishes(tokenizer, *langs, longest - 1)
+        self._aligner = Aligner(tokenizer, *langs, len(before), decoder.attention)
 
     @classmethod
     def of_model(
@@ -120,7 +120,8 @@ class Translator:
 
         Raises:
             RunError: there is no usable model at that place.
-            UserError: there is no such device, or no such language, or CTranslate2 is not installed.
+            UserError: there is no such device or language, the device cannot compute the model, or CTranslate2 is not
+                installed.
         """
         if engine == "ctranslate2":
             return cls._from_export(Path(run), device, to)
@@ -134,7 +135,7 @@ class Translator:
 
         Raises:
             RunError: there is no usable model at a place.
-            UserError: there is no such device or language, or their tokenizers or languages differ.
+            UserError: there is no such device or language, or the runs do not fit it or each other (``load_models``).
         """
         from transformer_cli.decoding.batch_decoder import BatchDecoder
         from transformer_cli.decoding.ensemble import load_models, shortest_positions
@@ -194,9 +195,10 @@ class Translator:
         batch_size: int | None = None,
         batch_tokens: int | None = None,
     ) -> list[str]:
-        """Return the best translation of each line; what is not given is taken from the recipe.
+        """Return the best translation of each line; what is not given is as the recipe, or ``DecodeSettings``, has it.
 
         Raises:
+            RunError: the recipe asks for a shortlist, and the run has none.
             UserError: a value is out of range.
             TypeError: one string is given instead of a list of lines.
         """
@@ -214,6 +216,10 @@ class Translator:
             lines: any number of lines, without line ends.
             settings: how to search.
             window: lines read before the first of them is answered; 1 answers line by line.
+
+        Raises:
+            RunError: a shortlist is asked for, and the run has none.
+            UserError: the engine cannot do what is asked for.
         """
         iterator, first = iter(lines), 0
         while part := list(islice(iterator, window)):
@@ -239,58 +245,38 @@ class Translator:
             phrases: what translations must and must not hold.
 
         Raises:
+            RunError: a shortlist is asked for, and the run has none.
             UserError: a prefix cannot be forced, or the engine cannot do what is asked for.
         """
         forced = [self.wishes.prefix_ids(prefix, phrases) for prefix in prefixes or [None] * len(lines)]
-        pieces = [self._pieces(line, ids) for line, ids in zip(lines, self.tokenizer.encode_src(lines), strict=True)]
+        parts = self._cutter.parts(lines)
         listed = self.shortlist.of if settings.shortlist else lambda ids: None
-        sentences = [
+        sources = [
             Source(
-                ids,
-                (first + number, part),
-                () if part else prefix,
-                phrases.required_ids(text),
-                phrases.forbidden,
-                listed(ids),
+                ids, (number, part), () if part else prefix, phrases.required_ids(text), phrases.forbidden, listed(ids)
             )
-            for number, (line, parts, prefix) in enumerate(zip(lines, pieces, forced, strict=True))
-            for part, (ids, text) in enumerate(zip(parts, self._texts(line, parts), strict=True))
+            for number, (line, of_line, prefix) in enumerate(zip(lines, parts, forced, strict=True), start=first)
+            for part, (ids, text) in enumerate(zip(of_line, self._cutter.texts(line, of_line), strict=True))
         ]
-        search = partial(self._decoder.search, settings=settings)  # samples depend on the line, nothing else does
-        found = iter(search(sentences) if settings.sampling else once_if_alike(search, sentences))
-        by_line = [list(islice(found, len(parts))) for parts in pieces]
+        found = self._searched(sources, settings)
+        by_line = [list(islice(found, len(of_line))) for of_line in parts]
         chosen = [chosen_texts(of_line, settings, self.tokenizer, self.tgt_lang) for of_line in by_line]
         if settings.log_probs:
-            chosen = told(self._decoder, pieces, chosen, settings)
-        translations = [
-            Translation(line, [hypothesis(*one, self.tokenizer) for one in of_line], len(parts), self._spelled(parts))
-            for line, of_line, parts in zip(lines, chosen, pieces, strict=True)
-        ]
+            chosen = told(self._decoder, parts, chosen, settings)
+        translations = [self._translation(*one) for one in zip(lines, parts, chosen, strict=True)]
         if settings.alignment:
-            alignments = self._aligner.align(lines, pieces, chosen, settings)
+            alignments = self._aligner.align(lines, parts, chosen, settings)
             translations = [_with_alignments(*both) for both in zip(translations, alignments, strict=True)]
         return translations
 
-    def _pieces(self, line: str, ids: list[int]) -> list[list[int]]:
-        if not line.strip():
-            return []
-        if len(ids) <= self._longest:
-            return [[*self._before, *ids, EOS]]
-        pieces = self.tokenizer.src_pieces(ids)
-        sentences = places(pieces, line, sentence_ends(line, self.config.data.src_lang))
-        ranges = cut(pieces, self._longest, sentences)
-        return [[*self._before, *ids[start:end], EOS] for start, end in ranges]
+    def _searched(self, sources: list[Source], settings: DecodeSettings) -> Iterator[list[Finished]]:
+        """Search each source; equal ones once, but for samples, which depend on the number of the line."""
+        search = partial(self._decoder.search, settings=settings)
+        return iter(search(sources) if settings.sampling else once_if_alike(search, sources))
 
-    def _spelled(self, parts: list[list[int]]) -> bool:
-        return any(is_byte(piece) for part in parts for piece in self.tokenizer.src_pieces(part))
-
-    def _texts(self, line: str, parts: list[list[int]]) -> list[str]:
-        """Return the text of each part of a line; what is spelled in bytes is left out, if there are several."""
-        if len(parts) == 1:
-            return [line]
-        pieces = [self.tokenizer.src_pieces(part[len(self._before) : -1]) for part in parts]
-        spelled = [[piece for piece in of_part if not is_byte(piece)] for of_part in pieces]
-        return ["".join(of_part).replace("\u2581", " ") for of_part in spelled]
+    def _translation(self, line: str, parts: list[list[int]], texts: list[Text]) -> Translation:
+        hypotheses = [hypothesis(*text, self.tokenizer) for text in texts]
+        return Translation(line, hypotheses, len(parts), self._cutter.is_spelled(parts))
 
 
 def _with_alignments(translation: Translation, alignments: list[str | None]) -> Translation:

@@ -48,7 +48,7 @@ class Workers:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
 
         Raises:
-            TfmError: a process was killed.
+            TfmError: a process was killed, or could not load its model: then its own error.
         """
         return self._shared(_search, sentences, [len(sentence.ids) for sentence in sentences], settings)
 
@@ -56,7 +56,7 @@ class Workers:
         """Return how each target token attends to its source; see ``read_attention``.
 
         Raises:
-            TfmError: a process was killed.
+            TfmError: as of ``search``.
         """
         return self._shared(_attention, pairs, [len(source) + len(target) for source, target in pairs], settings)
 

@@ -88,7 +88,7 @@ def stream(seed: int, number: int) -> int:
 
 
 def mean_loss(model: Transformer, batch: Batch) -> torch.Tensor:
-    """Return the cross-entropy per target token, each predicted from the true tokens before it."""
+    """Return the cross-entropy per target token in nats, each predicted from the true tokens before it."""
     return summed_loss(model(batch.src, batch.tgt_in), batch.tgt_out) / batch.n_tokens
 
 

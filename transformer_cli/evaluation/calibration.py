@@ -37,7 +37,7 @@ class Calibration:
 
     good: str  # what a good translation is
     fitted_on: str  # the text
-    ece: float
+    ece: float  # expected calibration error, from 0 to 1
     lines: int
     good_share: float
     bins: list[Bin]  # without empty ones
@@ -104,6 +104,9 @@ def logistic_regression(
         x: features ``[n, d]``.
         y: 0 or 1 ``[n]``.
         penalty: above 0.
+
+    Returns:
+        ``[1 + d]``, the intercept first, which is not penalised.
     """
     design = np.column_stack([np.ones(len(x)), x])
     ridge = np.full(design.shape[1], penalty)

@@ -20,7 +20,7 @@ class Bucket:
     lengths: str  # such as "6-10"
     unit: str  # "words", or "characters" of languages that write no spaces
     lines: int
-    bleu: float
+    bleu: float  # from 0 to 100
     signature: str
 
 
@@ -29,7 +29,7 @@ class Line:
     """One line and its own chrF."""
 
     number: int  # from 1
-    chrf: float
+    chrf: float  # from 0 to 100
     signature: str
     source: str | None
     references: list[str]
@@ -61,6 +61,9 @@ def by_length(
         tgt_lang: chooses BLEU's tokenizer.
         lowercase: ignore case.
         tokenize: BLEU's tokenizer, instead of the language's.
+
+    Raises:
+        UserError: the tokenizer is unknown or not installed.
     """
     classes: dict[str, list[int]] = {}
     for number, line in enumerate(measured):
@@ -82,7 +85,15 @@ def worst_lines(
     lowercase: bool = False,
     count: int = 10,
 ) -> list[Line]:
-    """Return the lines with the lowest sentence chrF, worst first; of equal ones the earlier first."""
+    """Return the lines with the lowest sentence chrF, worst first; of equal ones the earlier first.
+
+    Args:
+        hypotheses: one per line.
+        references: each as long as the hypotheses.
+        sources: shown beside them, if there are any.
+        lowercase: ignore case.
+        count: most lines that are returned.
+    """
     metric = CHRF(lowercase=lowercase)
     lines = []
     for index, hypothesis in enumerate(hypotheses):

@@ -27,7 +27,7 @@ class Score:
     """One metric of one set of hypotheses."""
 
     name: str  # BLEU, chrF2, TER
-    value: float
+    value: float  # BLEU and chrF from 0 to 100; TER, the less the better, from 0, may exceed 100
     signature: str
     mean: float | None  # of the bootstrap resamples
     interval: float | None  # half the width of their 95 % interval

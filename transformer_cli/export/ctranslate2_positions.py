@@ -1,6 +1,6 @@
 """Our positions, and bands of keys, as CTranslate2 knows them: a table on the embeddings, angles, numbers by distance.
 
-Legend: H heads, K head width, D d_model, I inputs of a matrix, N positions, W one width of all heads.
+Legend: H heads, K head width, D d_model, I inputs of a matrix, N positions, R relative ones, W one width of all heads.
 
 * Sinusoids are an explicit table, because its own stand in another order and start at position 1; none at all is a
   table of zeros.
@@ -87,7 +87,11 @@ def _relative_keys(positions: TransformerXLPositions, n: int, width: int) -> Ten
 
 
 def looking_twice(weight: Tensor, bias: Tensor | None, positions: TransformerXLPositions) -> tuple[Tensor, Tensor]:
-    """Return queries ``[H * W, I]`` that look for content, q + u, and at their head's place for distances, q + v."""
+    """Return the projection of queries that look for content, q + u, and at their head's place for distances, q + v.
+
+    Returns:
+        Weight ``[H * W, I]`` and bias ``[H * W]``, W = (1 + H) K.
+    """
     heads = positions.n_heads
     content = positions.u if bias is None else bias + positions.u
     distance = positions.v if bias is None else bias + positions.v

@@ -25,6 +25,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.data.tokenizer import BOS, EOS, UNK, Tokenizer
 from transformer_cli.errors import UserError
 from transformer_cli.export.ctranslate2_positions import fill_distances, fill_table, looking_twice, position_settings
+from transformer_cli.model.attention import head_widths
 from transformer_cli.model.kernels import pattern_of
 from transformer_cli.model.norms import EPS
 from transformer_cli.model.positions import TransformerXLPositions
@@ -164,9 +165,7 @@ def _sparse(config: ModelConfig) -> bool:
 
 
 def _widths(config: ModelConfig) -> tuple[int, int]:
-    """Return d_k and d_v."""
-    default = config.d_model // config.n_heads
-    return config.d_k or default, config.d_v or default
+    return head_widths(config.d_model, config.n_heads, config.d_k, config.d_v)
 
 
 def _fill_layer(spec: Any, layer: "EncoderLayer | DecoderLayer") -> None:

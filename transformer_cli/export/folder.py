@@ -92,7 +92,8 @@ class ExportFolder:
         """Open the export that a path means: it is one, or a run (or checkpoint) with an export inside or beside it.
 
         Raises:
-            RunError: there is none, or it was made of other weights than the run has now.
+            RunError: there is none, it was made of other weights than the run has now, or it cannot be opened.
+            DataError: its tokenizer is missing or damaged.
         """
         place = run.resolve()  # "." has no name
         beside = place.parent / f"{place.name}-{INSIDE}"

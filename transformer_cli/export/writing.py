@@ -64,7 +64,8 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
     """Check that an export may be made at a place.
 
     Raises:
-        RunError: an export is there and shall not be replaced, or something that is not an export.
+        RunError: an export is there and shall not be replaced, or something that is not an export, or it is the folder
+            in which the user is.
     """
     if path.resolve() == Path.cwd():
         raise RunError("is the folder you are in", where=str(path), hint="choose another folder with --output")

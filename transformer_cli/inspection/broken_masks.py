@@ -3,7 +3,8 @@
 Legend: B batch, S source (key) length, T target (query) length.
 
 The mask doctor's tests and ``tfm demo masks`` share them. A fault replaces what one attention is told: the mask of the
-padding, and whether the future is hidden. Nothing outside the model is touched, and nothing stays behind.
+padding, ``[B, 1, 1, S]`` or None, and whether the future is hidden. Nothing outside the model is touched, and nothing
+stays behind.
 """
 
 import math

@@ -62,7 +62,7 @@ def awake(model: Transformer) -> Iterator[None]:
 
 
 def excerpt(ids: Tensor, pad_id: int) -> Tensor:
-    """Return the start of the batch, its first sentence cut to half, so that there is padding and another length."""
+    """Return the start of ids ``[B, S]``, its first sentence cut to half, so that there are padding and two lengths."""
     chosen = ids[:_SENTENCES, :_TOKENS]
     chosen = torch.cat([chosen, chosen])[: max(2, len(chosen))]  # a copy; a batch of one stands beside itself
     chosen = chosen[:, : int((chosen != pad_id).sum(1).max())]

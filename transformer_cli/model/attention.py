@@ -67,22 +67,21 @@ class MultiHeadAttention(nn.Module):
             dropout: probability of dropping an attention weight in training.
             bias: of the projections.
             scale: divide the scores by √d_k, or multiply them by a number; False: leave them.
-            qk_norm: normalise each head's queries and keys, as ``norm`` says (``head_norm.py``).
+            qk_norm: normalise each head's queries and keys (``head_norm.py``).
+            norm: how: LayerNorm or RMSNorm.
             positions: what self-attention knows of the order.
             implementation: its name in the configuration.
             kernel: what computes it, where that has settings or parameters (``sparse``, ``linformer``).
 
         Raises:
-            ValueError: a width is to be d_model / n_heads, and that is not whole.
+            ValueError: see ``head_widths``.
         """
         super().__init__()
-        if d_model % n_heads and (d_k is None or d_v is None):
-            raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}: give d_k and d_v")
-        d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
-        self.n_heads, self.dropout, self.implementation = n_heads, dropout, implementation
-        self.kernel = kernel
-        self.scale = None if scale is True else float(scale or 1)  # None: the implementation divides by √d_k
+        d_k, d_v = head_widths(d_model, n_heads, d_k, d_v)
         self.d_k, self.d_v = d_k, d_v
+        self.n_heads, self.dropout = n_heads, dropout
+        self.implementation, self.kernel = implementation, kernel
+        self.scale = None if scale is True else float(scale or 1)  # None: the implementation divides by √d_k
         self.q_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, n_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, n_heads * d_v, bias=bias)
@@ -113,7 +112,11 @@ class MultiHeadAttention(nn.Module):
             return_weights: return the weights too; they are computed by the equation then.
 
         Returns:
-            The output ``[B, T, D]``, and the weights ``[B, H, T, S]`` (of ``linformer``: ``[B, H, T, R]``) or None.
+            The output ``[B, T, D]``, and None or the weights before dropout, ``[B, H, T, S]`` in float32 (float64
+            stays); of ``linformer`` ``[B, H, T, R]``, R its rank.
+
+        Raises:
+            ValueError: the kernel cannot compute this: ``flash``, ``sparse`` and ``linformer`` do not take everything.
         """
         if query is key is value:
             q, k, v = linear_together(query, (self.q_proj, self.k_proj, self.v_proj))
@@ -164,6 +167,17 @@ class MultiHeadAttention(nn.Module):
         return heads.transpose(1, 2)  # [B, H, T, K]
 
 
+def head_widths(d_model: int, n_heads: int, d_k: int | None, d_v: int | None) -> tuple[int, int]:
+    """Return d_k and d_v, of which each that is None becomes d_model / n_heads.
+
+    Raises:
+        ValueError: one does, and that is not whole.
+    """
+    if d_model % n_heads and (d_k is None or d_v is None):
+        raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}: give d_k and d_v")
+    return d_k or d_model // n_heads, d_v or d_model // n_heads
+
+
 def kept_as(weight: Tensor) -> Tensor:
     """Return an example of the dtype and device in which this model's keys and values come out of ``_split``."""
     empty = weight.new_empty(0)
@@ -178,7 +192,7 @@ def _float32_on_cpu(x: Tensor) -> AbstractContextManager[object]:
 
 @contextmanager
 def recorded_weights(attentions: Iterable[MultiHeadAttention]) -> Iterator[dict[MultiHeadAttention, Tensor]]:
-    """Collect the weights of each attention while the context is open, whatever its implementation.
+    """Collect the weights ``[B, H, T, S]`` of each attention while the context is open, whatever its implementation.
 
     Hooks, so that the layers in between need not pass weights through for the rare caller who wants them.
     """
@@ -226,6 +240,10 @@ def forced_flash_refusal(config: "ModelConfig", device_type: str, *, sixteen_bit
 def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None:
     """Say why torch's flash kernel will not compute this model's ``sdpa`` attention in training on a CPU.
 
+    Args:
+        config: the ``model`` section.
+        device_type: ``cpu``, ``cuda``, ...
+
     Returns:
         The reason, or None if flash is used (or no place asks for ``sdpa``, or the device is no CPU: on a GPU torch
         has fused kernels for all of these settings).
@@ -237,8 +255,7 @@ def flash_refusal(config: "ModelConfig", device_type: str = "cpu") -> str | None
         return f"positions {config.positions} learn what they add to the scores: its CPU kernel has no gradient for it"
     if config.attention_dropout > 0:
         return f"attention_dropout is {config.attention_dropout}: torch's flash kernel on a CPU knows no dropout"
-    d_k = config.d_k or config.d_model // config.n_heads
-    d_v = config.d_v or config.d_model // config.n_heads
+    d_k, d_v = head_widths(config.d_model, config.n_heads, config.d_k, config.d_v)
     if d_k != d_v:
         return f"d_k {d_k} differs from d_v {d_v}: torch's flash kernel on a CPU needs one head width"
     return None

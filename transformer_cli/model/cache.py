@@ -74,23 +74,23 @@ class AttentionCache:
         self.values.view(-1, v.size(1)).index_copy_(0, step.rows, v)
 
     def write(self, places: Tensor, k: Tensor, v: Tensor) -> None:
-        """Put keys and values ``[n, H, S, dk]`` into the first columns of places ``[n]``."""
+        """Put keys ``[n, H, S, dk]`` and values ``[n, H, S, dv]`` into the first columns of places ``[n]``."""
         for all_, new in ((self.keys.transpose(1, 2), k), (self.values, v)):
             self._by_place(all_)[places, :, : k.size(2)] = new.to(all_.dtype)
 
     def attend(self, queries: Tensor, bias: Tensor, scale: float | None) -> Tensor:
-        """Attend from queries ``[N * H, K, dk]`` to as many columns as the bias ``[N * H, K, C]`` has."""
+        """Attend from queries ``[N * H, K, dk]`` to the C columns of a bias ``[N * H, K, C]``: ``[N * H, K, dv]``."""
         n = bias.size(-1)
         keys = self._keys[:, :, :n] if self._transposed else self._keys[:, :n].transpose(1, 2)
         return cached_attention(queries, keys, self.values[:, :n], bias, scale=scale)
 
     def clear(self, places: Tensor) -> None:
-        """Forget what stands there."""
+        """Forget what stands in places ``[n]``."""
         for kept in (self._keys, self.values):
             self._by_place(kept)[places] = 0
 
     def keep(self, places: Tensor, columns: int) -> None:
-        """Keep these places, in this order, and their first columns."""
+        """Keep these places ``[n]``, in this order, and their first columns."""
         kept = self._keys[:, :, :columns] if self._transposed else self._keys[:, :columns]
         self._keys = self._by_place(kept)[places].flatten(0, 1)
         self.values = self._by_place(self.values[:, :columns])[places].flatten(0, 1)
@@ -165,8 +165,8 @@ class DecoderCache:
 
         Args:
             places: whose sentence is over, or that had none.
-            memory: of each layer the projected keys and values ``[m, H, S, dk]`` of the memory; rows beyond n are
-                not looked at.
+            memory: of each layer the projected keys ``[m, H, S, dk]`` and values ``[m, H, S, dv]`` of the memory; rows
+                beyond n are not looked at.
             real: boolean ``[m, S]``, False for the source's padding.
         """
         n, real = len(places), real[: len(places)]

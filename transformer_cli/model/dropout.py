@@ -33,7 +33,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 def add_dropped(residual: Tensor, x: Tensor, p: float) -> Tensor:
-    """Return ``residual + dropout(x, p)``, in the dtype of the residual."""
+    """Return ``residual + dropout(x, p)``, of one shape, in the dtype of the residual."""
     if p == 0.0 or x.device.type != "cpu":
         return residual + dropout(x, p)
     if x.dtype is not torch.bfloat16:
@@ -123,6 +123,11 @@ class Dropout(nn.Module):
     """Drop elements in training, do nothing in evaluation."""
 
     def __init__(self, p: float) -> None:
+        """Take the probability.
+
+        Raises:
+            ValueError: it is not in [0, 1).
+        """
         super().__init__()
         if not 0.0 <= p < 1.0:
             raise ValueError(f"a dropout probability lies in [0, 1), got {p}")
@@ -133,7 +138,7 @@ class Dropout(nn.Module):
         return dropout(x, self.p) if self.training else x
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
-        """Return the residual plus x with dropout applied."""
+        """Return the residual plus x, of its shape, with dropout applied."""
         return add_dropped(residual, x, self.p if self.training else 0.0)
 
     def extra_repr(self) -> str:

@@ -34,6 +34,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x: ``[..., I]``.
         weight: ``[O, I]``.
         bias: ``[O]`` or None.
+
+    Returns:
+        ``[..., O]``, in the dtype of ``product_dtype``.
     """
     if product_dtype(x) is torch.bfloat16 and x.device.type == "cpu":
         y: Tensor = _Bf16Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]

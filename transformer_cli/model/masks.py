@@ -43,5 +43,5 @@ def causal_mask(length: int, key_length: int | None = None, *, device: torch.dev
 
 
 def combined_mask(mask: Tensor | None, causal: Tensor) -> Tensor:
-    """Allow what both masks allow; None allows everything."""
+    """Allow what both masks, which broadcast to ``[B, H, T, S]``, allow; None allows everything."""
     return causal if mask is None else mask & causal  # [B, 1, T, S]

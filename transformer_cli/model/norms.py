@@ -24,7 +24,7 @@ class LayerNorm(nn.LayerNorm):
     """Layer normalisation (Ba et al. 2016) in float32, also under autocast (which leaves it in bfloat16 on a CPU)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension; the result has the dtype of the parameters."""
+        """Normalise x ``[..., D]`` over its last dimension; the result has the dtype of the parameters."""
         weight, bias = at_least_float32(self.weight), at_least_float32(self.bias)
         y: Tensor = F.layer_norm(at_least_float32(x), self.normalized_shape, weight, bias, self.eps)
         return y.to(self.weight.dtype)
@@ -42,7 +42,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension; the result has the dtype of the parameters."""
+        """Normalise x ``[..., D]`` over its last dimension; the result has the dtype of the parameters."""
         y = rms_norm(at_least_float32(x), self.weight.shape, at_least_float32(self.weight))
         return y.to(self.weight.dtype)
 
@@ -52,7 +52,7 @@ class RMSNorm(nn.Module):
 
 
 def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor) -> Tensor:
-    """Return weight ⊙ x / √(mean(x²) + ε) over the last dimensions (Zhang & Sennrich 2019, equation 4)."""
+    """Return weight ⊙ x / √(mean(x²) + ε) over the last dimensions, ``shape`` (Zhang & Sennrich 2019, eq. 4)."""
     return F.rms_norm(x, list(shape), weight, EPS)
 
 

@@ -80,7 +80,7 @@ class Encoder(nn.Module):
         self.recompute = False  # train.checkpointing: layer
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the memory ``[B, S, D]`` of embedded tokens x ``[B, S, D]``."""
+        """Return the memory ``[B, S, D]`` of embedded tokens x ``[B, S, D]``; the mask is ``[B, 1, 1, S]``."""
         for layer in self.layers:
             x = (recomputing(layer) if self.recompute else layer)(x, mask)
         out: Tensor = self.norm(x)
@@ -98,7 +98,13 @@ class Decoder(nn.Module):
         self.recompute = False  # train.checkpointing: layer
 
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
-        """Return the hidden states ``[B, T, D]`` of embedded tokens x ``[B, T, D]``."""
+        """Return the hidden states ``[B, T, D]`` of embedded tokens x ``[B, T, D]``.
+
+        Args:
+            x: of the target.
+            memory: the encoder's output ``[B, S, D]``.
+            memory_mask: ``[B, 1, 1, S]``, hides the source's padding.
+        """
         for layer in self.layers:
             x = (recomputing(layer) if self.recompute else layer)(x, memory, memory_mask)
         out: Tensor = self.norm(x)
@@ -156,7 +162,11 @@ class Transformer(nn.Module):
         initialise(self, zero_init=config.zero_init)
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Return logits ``[B, T, V]`` for source ids ``[B, S]`` and target ids ``[B, T]`` that start with BOS."""
+        """Return logits ``[B, T, V]`` for source ids ``[B, S]`` and target ids ``[B, T]`` that start with BOS.
+
+        Raises:
+            ValueError: a sequence is longer than learned positions or linformer reach, or a kernel cannot compute it.
+        """
         return self.project(self.decode(tgt_in, self.encode(src), src))
 
     def encode(self, src: Tensor, kept: Tensor | None = None) -> Tensor:

@@ -70,28 +70,14 @@ def gather(run: Path, folder: Path, device: str, to: str | None, lines: int, not
         RunError: there is no run.
         UserError: there is no such device or language.
     """
-    opened = RunFolder.open(folder)
-    damage: dict[str, list[str]] = {"curves": [], "scores": []}
-    config, records = opened.config, opened.metrics(damage["curves"].append)
-    runtime = Runtime.resolve(device)
-    made = Contents(
-        folder.resolve().name,
-        "model.safetensors" if folder == run else f"checkpoints/{run.resolve().name}",
-        (config.data.src_lang, config.data.target(to)),
-        {key: value for key, value in opened.info.items() if key != "settings"},  # the recipe, told already
-        to_yaml(config),
-        _parameters(build_model(config, opened.tokenizer)),
-        training_charts(records),
-        [record for record in records if record.get("kind") in ("validation", "average")],
-        scores(folder, damage["scores"].append),
-        DecodeSettings.from_config(config.decode).describe(),
-    )
-    _tell_records(made, damage, note)
+    opened, runtime = RunFolder.open(folder), Runtime.resolve(device)
+    data, seed = opened.config.data, opened.config.train.seed
+    made = _recorded(run, folder, opened, data.target(to), note)
     try:
         model = load_model(run, runtime.device)
         inspector = Inspector(*model, runtime, to)
         translator = Translator.from_run(run, str(runtime.device), to)
-        dev = load_split(config.data, "dev", config.train.seed, note, to)
+        dev = load_split(data, "dev", seed, note, to)
     except UserError as error:
         made.missing |= dict.fromkeys(("lengths", "sentences", "attention", "heads"), error.render())
         return made
@@ -101,6 +87,26 @@ def gather(run: Path, folder: Path, device: str, to: str | None, lines: int, not
     made.head_lines = min(_HEAD_LINES, len(dev))
     made.heads = inspector.heads(note, most=_HEAD_LINES)
     made.doubles = doubles(made.heads)
+    return made
+
+
+def _recorded(run: Path, folder: Path, opened: RunFolder, tgt_lang: str, note: Note) -> Contents:
+    """Read what there is to tell without the model."""
+    damage: dict[str, list[str]] = {"curves": [], "scores": []}
+    config, records = opened.config, opened.metrics(damage["curves"].append)
+    made = Contents(
+        folder.resolve().name,
+        "model.safetensors" if folder == run else f"checkpoints/{run.resolve().name}",
+        (config.data.src_lang, tgt_lang),
+        {key: value for key, value in opened.info.items() if key != "settings"},  # the recipe, told already
+        to_yaml(config),
+        _parameters(build_model(config, opened.tokenizer)),
+        training_charts(records),
+        [record for record in records if record.get("kind") in ("validation", "average")],
+        scores(folder, damage["scores"].append),
+        DecodeSettings.from_config(config.decode).describe(),
+    )
+    _tell_records(made, damage, note)
     return made
 
 

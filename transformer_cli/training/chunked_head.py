@@ -2,7 +2,7 @@
 
 Legend: N rows (positions of a batch), N' = N filled up, C rows of a chunk, n rows of a part, D d_model, V vocabulary.
 
-Logits, probabilities and their gradients for a whole batch are several tensors [N, V] in float32, for a small model
+Logits, probabilities and their gradients for a whole batch are several tensors ``[N, V]`` in float32, for a small model
 more than everything else. A loss that is a sum over rows needs none of them for longer than a few rows. Its gradient
 is at hand as soon as the loss is, so all is computed in the forward pass: the logits of a chunk become their gradients
 part by part, and two products turn those into the gradients of the hidden states and of the matrix, which are kept.
@@ -46,7 +46,7 @@ def loss_of_rows(loss_of_part: PartsLoss, weight: Tensor, views: Sequence[Tensor
 
 
 def by_autograd(loss: PartsLoss) -> PartsLoss:
-    """Turn a loss that is only a formula into one that leaves its gradients in the logits' places."""
+    """Turn a loss that only returns its sum into one that also leaves its gradients in the logits' places."""
 
     def differentiated(logits: list[Tensor], rows: slice) -> Tensor:
         leaves = [one.detach().requires_grad_() for one in logits]

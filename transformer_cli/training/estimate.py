@@ -35,6 +35,9 @@ def estimate(model: Transformer, pairs: EpochPairs, settings: TrainConfig, runti
         pairs: the training data, epoch by epoch.
         settings: limits, batch size and accumulation are used.
         runtime: device and precision.
+
+    Raises:
+        TrainingFailed: memory ran out.
     """
     order = DataOrder(pairs, settings.batch_tokens, settings.accumulate, settings.seed)
     updater = Updater(model.to(runtime.device).train(), settings, runtime)

@@ -23,9 +23,12 @@ def summed_loss(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -
     A sum, not a mean: the caller knows how many tokens belong together (a batch, a window, a data set).
 
     Args:
-        logits: [..., V], in float32 or float64.
-        targets: [...], token ids; ``PAD`` is ignored.
+        logits: ``[..., V]``, in float32 or float64.
+        targets: ``[...]``, token ids; ``PAD`` is ignored.
         label_smoothing: probability mass spread evenly over the vocabulary (Szegedy et al. 2016, section 7).
+
+    Returns:
+        A scalar in nats, in the dtype of the logits.
     """
     return F.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=label_smoothing
@@ -39,10 +42,13 @@ def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor, label_
     logits: mean(z) = h · mean(W).
 
     Args:
-        hidden: [..., D].
-        weight: [V, D], of an output layer without bias.
-        targets: [...], token ids; ``PAD`` is ignored.
+        hidden: ``[..., D]``.
+        weight: ``[V, D]``, of an output layer without bias.
+        targets: ``[...]``, token ids; ``PAD`` is ignored.
         label_smoothing: ε, probability mass spread evenly over the vocabulary.
+
+    Returns:
+        A scalar in nats, in float32 (float64 stays).
     """
     real = targets.flatten()[:, None] != PAD  # [N, 1]
     hidden = hidden.flatten(0, -2) * real  # where there is nothing to learn, W gets no gradient
@@ -66,6 +72,12 @@ def dev_loss(model: Transformer, pairs: TokenizedPairs, runtime: Runtime, batch_
     """Return the negative log-likelihood per target token in nats, without smoothing and dropout.
 
     ``exp`` of it is the perplexity. The model's training mode is put back, and no random number is drawn.
+
+    Args:
+        model: on the runtime's device.
+        pairs: without any the loss is 0.
+        runtime: device and precision.
+        batch_tokens: most tokens of a batch; it changes the last bits alone.
     """
     was_training = model.training
     model.eval()

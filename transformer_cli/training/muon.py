@@ -106,7 +106,7 @@ def _lying(matrix: Tensor) -> Tensor:
 
 
 def newton_schulz(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """Return matrices with the singular vectors of x, all singular values near 1.
+    """Return matrices ``[N, R, C]`` with the singular vectors of x, all singular values near 1.
 
     Each iteration multiplies x by a I + b x xᵀ + c (x xᵀ)², which maps a singular value s to a s + b s³ + c s⁵. Rows
     are the shorter side, so that the squares ``x xᵀ`` are small.

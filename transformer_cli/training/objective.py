@@ -44,7 +44,7 @@ class Objective:
         self._config, self._teachers = config, teachers
 
     def __call__(self, model: Transformer, batch: Batch) -> Tensor:
-        """Return the loss of a batch, a scalar to be divided by the tokens of a window."""
+        """Return the loss of a batch in nats, a scalar to be divided by the target tokens of its window."""
         views = self._views(model, batch)
         if len(views) == 1 and not self._teachers:
             return linear_cross_entropy(views[0], model.output.weight, batch.tgt_out, self._config.label_smoothing)

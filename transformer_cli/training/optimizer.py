@@ -83,7 +83,7 @@ def all_gradients(model: nn.Module) -> list[Tensor]:
 
 
 def gradient_norm(model: nn.Module) -> Tensor:
-    """Return the norm of all gradients together, a scalar that stays on its device."""
+    """Return the Euclidean norm of all gradients together, a scalar that stays on its device."""
     return torch.nn.utils.get_total_norm(gradients(model))
 
 

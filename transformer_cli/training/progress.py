@@ -21,7 +21,7 @@ class TrainRecord:
 
     step: int
     epoch: float  # passes over the data, with fraction
-    loss: float  # per target token, with label smoothing, mean of the interval
+    loss: float  # nats per target token, with label smoothing, mean of the interval
     lr: float
     grad_norm: float | None  # before clipping, of the last step
     tokens_per_second: float  # target tokens without padding; validation and saving do not count

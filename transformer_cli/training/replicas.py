@@ -39,6 +39,9 @@ class Replicas(Generic[Model]):
 
         Returns:
             The losses in the order of the jobs.
+
+        Raises:
+            BaseException: the first that a job has raised, when all have ended.
         """
         count = min(len(self._models), len(jobs))
         if count == 1:

@@ -7,18 +7,31 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from transformer_cli.config import TrainConfig
+from transformer_cli.training.budget import LAST_TIMED_STEP
 from transformer_cli.wording import counted
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Warm-up to a peak, then a decay."""
+    """Warm-up to a peak, then a decay.
+
+    ``inverse_sqrt`` falls as in Vaswani et al. 2017, eq. 3; ``linear`` and ``cosine`` (half a period, Loshchilov &
+    Hutter 2017, eq. 5) reach zero one step after the last; ``trapezoidal`` does too, but begins to fall,
+    linearly, near the end only.
+    """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "trapezoidal"]
     peak: float
     warmup_steps: int
     hold_until: int = 0  # all but inverse_sqrt stay at the peak up to here; see ``budget.py``
     decay_share: float = 0.2  # of the steps; trapezoidal only
+
+    @classmethod
+    def of(cls, settings: TrainConfig) -> "Schedule":
+        """Return the schedule of a run; one whose length is to be timed stays at the peak until it is."""
+        hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
+        return cls(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
 
     def learning_rate(self, step: int, total_steps: int | None) -> float:
         """Return the rate of update number ``step``.

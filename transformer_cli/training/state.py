@@ -29,6 +29,11 @@ class TrainState:
         """Where in the data the next step starts."""
         return Position(self.epoch, self.batch)
 
+    @property
+    def is_best(self) -> bool:
+        """Whether the best validation so far is of this step."""
+        return self.best is not None and self.best["step"] == self.step
+
     def move_to(self, position: Position) -> None:
         """Set where in the data the next step starts."""
         self.epoch, self.batch = position.epoch, position.batch

@@ -22,6 +22,7 @@ def load_teachers(paths: Sequence[str], device: torch.device) -> list[Transforme
 
     Raises:
         RunError: one of them is no run, or has no model.
+        ConfigError: one cannot be computed on the device.
     """
     return [load_model(path, device)[0].requires_grad_(False) for path in paths]
 

@@ -24,7 +24,7 @@ from transformer_cli.errors import DataError, DiskFull, TfmError, TrainingFailed
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
-from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
+from transformer_cli.training.budget import StepTimer, steps_in_budget, stored_budget
 from transformer_cli.training.data_order import DataOrder, Window, batches_per_step
 from transformer_cli.training.journal import Journal
 from transformer_cli.training.limits import Limits, diverged
@@ -76,8 +76,7 @@ class Trainer:
         batches = batches_per_step(settings, runtime.world_size)
         self._order = DataOrder(pairs, settings.batch_tokens, batches, settings.seed)
         self._limits, self._timer = Limits(settings, self._order), StepTimer()
-        hold = LAST_TIMED_STEP if settings.max_minutes is not None else 0
-        self._schedule = Schedule(settings.schedule, settings.lr, settings.warmup_steps, hold, settings.decay_share)
+        self._schedule = Schedule.of(settings)
         self._ranks.spread(list(model.to(runtime.device).parameters()))
         self._updater = Updater(model.train(), settings, runtime)
         self._ranks.refuse_difference("teachers (train.teachers)", " ".join(self._updater.teachers_sha256))
@@ -178,23 +177,24 @@ class Trainer:
 
     def _fix_time_budget(self) -> None:
         """Turn ``max_minutes`` into steps, once, as soon as enough steps were timed, and store the number at once."""
-        minutes = self.settings.max_minutes
-        if minutes is None or self._limits.budget_steps is not None:
+        seconds, is_warm = self._limits.budget_seconds, self.state.step >= self.settings.warmup_steps
+        if seconds is None or not self._ranks.broadcast(self._timer.is_ready(is_warm, seconds)):
             return
-        is_warm = self.state.step >= self.settings.warmup_steps
-        if not self._ranks.broadcast(self._timer.is_ready(is_warm, 60 * minutes)):  # the main rank's clock counts
-            return
+        steps = self._ranks.broadcast(self._steps_within(seconds))  # the main rank's clock counts
+        self._limits.settle(steps)
+        time_budget = {"minutes": self.settings.max_minutes, "steps": steps}
+        self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
+        told = f"train.max_minutes {seconds / 60:g} comes to {steps:,} steps"
+        self._journal.note(told, *self._schedule.warnings(steps))
+
+    def _steps_within(self, seconds: float) -> int:
+        """Return the last step of a run of so many seconds, by this rank's clock."""
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
-        left, validation = 60 * minutes - self._journal.elapsed, self._journal.elapsed - before
+        left, validation = seconds - self._journal.elapsed, self._journal.elapsed - before
         left -= validation * averaging.is_wanted(self.settings)  # it has one of its own
         step_seconds = self._order.mean_step_seconds(self.state.epoch, self._timer.seconds_per_token())
-        steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
-        steps = self._ranks.broadcast(steps)
-        self._limits.settle(steps)
-        time_budget = {"minutes": minutes, "steps": steps}
-        self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
-        self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps", *self._schedule.warnings(steps))
+        return steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
 
     def _log(self, rate: float, norm: float | None) -> None:
         state, total = self.state, self._limits.total_steps
@@ -236,9 +236,8 @@ class Trainer:
 
     def _is_worth_saving(self) -> bool:
         """Return whether the step just done may be among the best ones that are kept or averaged."""
-        best, step = self.state.best, self.state.step
-        is_best = self.settings.keep_best > 0 and best is not None and best["step"] == step
-        return is_best or (self.settings.average_best is not None and self.state.validation is not None)
+        is_kept = self.settings.keep_best > 0 and self.state.is_best
+        return is_kept or (self.settings.average_best is not None and self.state.validation is not None)
 
     def _save(self, status: str = "training") -> None:
         """Write a checkpoint unless this very state has one, then forget those that are no longer wanted."""

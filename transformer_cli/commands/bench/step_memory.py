@@ -3,7 +3,7 @@
 Here a recipe becomes a model, and peaks become a table; they are measured in ``benchmark/step_memory.py``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -79,36 +79,46 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
     Raises:
         UserError: the recipe cannot be used, or the device does not exist.
     """
-    runtime = Runtime.resolve(request.device)
-    config = _config(request)
-    model, vocab_size = _model(config), config.tokenizer.vocab_size
-    set_aside = _set_aside(config)
-    on_gpu = runtime.device.type == "cuda"
+    runtime, config = Runtime.resolve(request.device), _config(request)
     rows: list[StepPeak] = []
     interrupted = False
     try:
-        for seq_len in request.seq_lens:
-            for kernel in request.kernels:
-                note(f"a training step with {kernel}, length {seq_len}")
-                sizes = (seq_len, request.batch, vocab_size)
-                case = StepCase(
-                    kernel, *sizes, str(runtime.device), on_gpu, runtime.threads, config.train.checkpointing
-                )
-                refusal = _refusal(model, kernel)
-                unsupported = StepPeak(kernel, seq_len, unsupported=refusal)
-                rows.append(measure_step(case, model) if refusal is None else unsupported)
+        for case in _cases(request, config, runtime):
+            note(f"a training step with {case.kernel}, length {case.seq_len}")
+            rows.append(_measured(case, _model(config)))
     except KeyboardInterrupt:
         if not rows:
             raise
         interrupted = True
+    device, settings = str(runtime.describe()["device"]), _settings(request, config, runtime)
+    return StepMemoryReport(device, torch.__version__, settings, compared(rows), interrupted)
+
+
+def _cases(request: StepMemoryRequest, config: Config, runtime: Runtime) -> Iterator[StepCase]:
+    """Yield the kernels of one length, then those of the next."""
+    where = str(runtime.device), runtime.device.type == "cuda", runtime.threads
+    for seq_len in request.seq_lens:
+        sizes = seq_len, request.batch, config.tokenizer.vocab_size
+        yield from (StepCase(kernel, *sizes, *where, config.train.checkpointing) for kernel in request.kernels)
+
+
+def _measured(case: StepCase, model: dict[str, Any]) -> StepPeak:
+    if (refusal := _refusal(model, case.kernel)) is not None:
+        return StepPeak(case.kernel, case.seq_len, unsupported=refusal)
+    return measure_step(case, model)
+
+
+def _settings(request: StepMemoryRequest, config: Config, runtime: Runtime) -> dict[str, Any]:
+    """Return what the figures must be read with."""
+    on_gpu = runtime.device.type == "cuda"
     counted_by = "torch's CUDA allocator counts" if on_gpu else _RESIDENT
     also = "the work space of its libraries" if on_gpu else "what torch's libraries load and keep in the first step"
-    settings = {
-        "model": model,
-        "vocab_size": vocab_size,
+    return {
+        "model": _model(config),
+        "vocab_size": config.tokenizer.vocab_size,
         "checkpointing": config.train.checkpointing,
         "used": _USED,
-        "set_aside": set_aside,
+        "set_aside": _set_aside(config),
         "batch": request.batch,
         "dtype": "bfloat16 products" if on_gpu else "float32",
         "threads": runtime.threads,
@@ -116,7 +126,6 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         "held_bytes": f"of these, what stays from step to step: weights, Adam's moments, and {also}",
         "ratio_to_naive": "peak_bytes of naive divided by those of the row: 3 is a third of the memory",
     }
-    return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows), interrupted)
 
 
 def print_report(report: StepMemoryReport, wants_json: bool) -> None:

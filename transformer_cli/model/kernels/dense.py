@@ -104,6 +104,9 @@ def sdpa_attention(
     ``is_causal`` serves only the plain square case: with a mask beside it, torch's math kernel raises, and with T ≠ S
     it counts from the first position. Both other cases get a written-out mask; a bias and a mask are one mask of
     numbers, in which -∞ hides.
+
+    Returns:
+        The output ``[B, H, T, Kv]``, and None.
     """
     square = causal and mask is None and bias is None and query.size(-2) == key.size(-2)
     if causal and not square:
@@ -133,7 +136,7 @@ def flash_attention(
     dropout: float = 0.0,
     scale: float | None = None,
 ) -> tuple[Tensor, None]:
-    """Compute the same as ``sdpa_attention`` with torch's flash kernel (Dao et al. 2022) and no other.
+    """Compute the same as ``sdpa_attention`` with torch's flash kernel (Dao et al. 2022) and no other; no bias.
 
     Raises:
         ValueError: that kernel does not take this; torch itself would name several kernels in as many warnings.
@@ -175,7 +178,8 @@ def cached_attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *,
         query: ``[N, T, K]``, N sentences times heads.
         key: ``[N, K, S]``.
         value: ``[N, S, Kv]``.
-        bias: ``[N, T, S]``, 0 or the lowest number there is: what may not be attended to.
+        bias: ``[N, T, S]``, added to the scaled scores: 0 or what positions add, and the lowest number there is where
+            a key may not be attended to.
         scale: factor of the scores; None: 1 / √d_k.
 
     Returns:

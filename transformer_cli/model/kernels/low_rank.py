@@ -79,7 +79,7 @@ class Linformer(nn.Module):
         dropout: float = 0.0,
         scale: float | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute the same with the weights ``[B, H, T, R]`` of the mixtures; arguments as of ``forward``."""
+        """Compute the same with the weights ``[B, H, T, R]`` of the mixtures; all else as of ``forward``."""
         key, value = self._mixed(key, value, mask, causal=causal)
         return naive_attention(query, key, value, dropout=dropout, scale=scale)
 

@@ -51,7 +51,7 @@ class Pattern:
         return self.by_head or self.random_blocks > 0
 
     def in_band(self, i: Tensor, j: Tensor) -> Tensor:
-        """Tell whether j is in the band of i, if it is at a multiple of the dilation."""
+        """Tell whether key j is in the band of query i, if it is at a multiple of the dilation; shapes broadcast."""
         return (i - j).abs_() <= (self.window or 0) * self.dilation
 
     def visible(self, queries: Tensor, keys: Tensor, *, causal: bool, n_heads: int = 1) -> Tensor:

@@ -38,6 +38,11 @@ class SinusoidalPositions(nn.Module):
     """Add sinusoidal encodings, of any length."""
 
     def __init__(self, d_model: int) -> None:
+        """Make an empty table.
+
+        Raises:
+            ValueError: d_model is odd.
+        """
         super().__init__()
         if d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, got {d_model}")

@@ -29,12 +29,15 @@ def rotation_table(length: int, d_k: int) -> Tensor:
 def rotate(x: Tensor, rotation: Tensor) -> Tensor:
     """Turn every pair of neighbours (x_2i, x_2i+1) by its angle.
 
-    (x cos θ - y sin θ, y cos θ + x sin θ)  (Su et al. 2021, equations 15 and 34), in the type of the rotation, which
-    is no narrower than float32.
+    (x cos θ - y sin θ, y cos θ + x sin θ)  (Su et al. 2021, eqs. 15 and 34), computed in the dtype of the rotation,
+    which is no narrower than float32.
 
     Args:
         x: ``[..., K]``.
         rotation: rows of ``rotation_table``, broadcastable to ``[..., 2, K]``.
+
+    Returns:
+        ``[..., K]``, in the dtype of x.
     """
     cos, sin = rotation.unbind(-2)
     turned = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)  # by a quarter
@@ -45,6 +48,11 @@ class RotaryPositions(SelfAttentionPositions):
     """Turn queries and keys (Su et al. 2021)."""
 
     def __init__(self, d_k: int) -> None:
+        """Make an empty table.
+
+        Raises:
+            ValueError: d_k is odd.
+        """
         super().__init__()
         if d_k % 2:
             raise ValueError(f"rotary positions turn pairs of numbers and need an even d_k, got {d_k}")

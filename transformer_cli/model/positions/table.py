@@ -23,7 +23,7 @@ class Table:
         self._rows = torch.empty(0)
 
     def rows(self, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """Return at least the first n rows."""
+        """Return at least the first n rows ``[>= n, ...]``."""
         rows = self._rows  # read once: another thread may put a shorter one in its place
         if len(rows) < n or rows.dtype != dtype or rows.device != device:
             size = 2 ** math.ceil(math.log2(max(n, _FEWEST)))

@@ -70,7 +70,7 @@ class TransformerXLPositions(SelfAttentionPositions):
         return self._heads(self._rows(end)[start:end])
 
     def projected(self, n: int) -> Tensor:
-        """Return W r of distances n - 1, …, 1, 0, -1, …: down to -n, or to -1 where the future is hidden anyway."""
+        """Return W r ``[R, H, K]`` of distances n - 1, …, 0, …: down to -n, or to -1 if the future is hidden anyway."""
         rows = self._rows(n + 1)
         future = rows[1 : 2 if self._causal else n + 1]
         signs = future.new_tensor([-1.0, 1.0]).repeat(future.size(1) // 2)  # sin(-x) = -sin x, cos(-x) = cos x
