@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from transformer_cli.benchmark.early_end import finished_kept
 from transformer_cli.benchmark.step_memory import BASE, VOCABULARY, StepCase, StepPeak, compared, measure_step
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.config import Config, ModelConfig
@@ -85,8 +86,7 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
     set_aside = _set_aside(config)
     on_gpu = runtime.device.type == "cuda"
     rows: list[StepPeak] = []
-    interrupted = False
-    try:
+    with finished_kept(rows) as end:
         for seq_len in request.seq_lens:
             for kernel in request.kernels:
                 note(f"a training step with {kernel}, length {seq_len}")
@@ -97,10 +97,6 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
                 refusal = _refusal(model, kernel)
                 unsupported = StepPeak(kernel, seq_len, unsupported=refusal)
                 rows.append(measure_step(case, model) if refusal is None else unsupported)
-    except KeyboardInterrupt:
-        if not rows:
-            raise
-        interrupted = True
     counted_by = "torch's CUDA allocator counts" if on_gpu else _RESIDENT
     also = "the work space of its libraries" if on_gpu else "what torch's libraries load and keep in the first step"
     settings = {
@@ -116,7 +112,8 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
         "held_bytes": f"of these, what stays from step to step: weights, Adam's moments, and {also}",
         "ratio_to_naive": "peak_bytes of naive divided by those of the row: 3 is a third of the memory",
     }
-    return StepMemoryReport(str(runtime.describe()["device"]), torch.__version__, settings, compared(rows), interrupted)
+    device = str(runtime.describe()["device"])
+    return StepMemoryReport(device, torch.__version__, settings, compared(rows), end.cause is not None)
 
 
 def print_report(report: StepMemoryReport, wants_json: bool) -> None:
