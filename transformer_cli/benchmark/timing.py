@@ -42,6 +42,6 @@ class Stopwatch:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return what a quarter, half and three quarters of some values do not exceed; a spread is the last less the first."""
+    """Return the lower quartile, the median and the upper quartile; the spread is the last less the first."""
     lower, median, upper = np.percentile(values, [25, 50, 75])
     return float(lower), float(median), float(upper)
