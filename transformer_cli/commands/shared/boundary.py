@@ -61,7 +61,8 @@ class _Terminated(SystemExit):
 
 def _in_our_form(error: typer.TyperException) -> UserError:
     """Return what the parser has to say: of a number which are allowed, of all else where more is told."""
-    param, problems = getattr(error, "param", None), getattr(error.__cause__, "errors", list)()  # pydantic's
+    param: Any = getattr(error, "param", None)
+    problems: list[Any] = getattr(error.__cause__, "errors", list)()  # pydantic's
     if problems and (kind := param.type_descriptor.annotation) in (int, float):
         expected = numbers(whole=kind is int, least=param.min, most=param.max)
         if problems[0]["type"] == "int_parsing_size":
