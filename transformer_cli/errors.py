@@ -71,6 +71,10 @@ class DiskFull(UserError):
         super().__init__("the disk is full", where=where, hint=hint)
 
 
+class WorkerKilled(UserError):
+    """A process that worked for this one was killed, perhaps because memory ran out."""
+
+
 class TrainingFailed(TfmError):
     """The run stopped by itself: the numbers diverged, or memory ran out."""
 

@@ -228,14 +228,18 @@ def _given(problem: ErrorDetails, places: dict[Path_, str]) -> Path_:
 
 
 def _place(problem: ErrorDetails, without: Without, places: dict[Path_, str], file: str) -> str:
-    """Return where a problem comes from: the overrides inside its key without which it would not be there, or the file.
+    """Return where a problem comes from: the overrides inside its key that make it, or the file.
 
-    What a section refuses is often about two of its keys: overrides of others are innocent.
+    What a section refuses is often about two of its keys, and overrides of others are innocent: without one of those
+    the problem stays, and with it alone there is none.
     """
     path = _path(problem)
     inside = [key for key, place in places.items() if place.startswith("-s ") and key[: len(path)] == path]
     if inside and not _is_found(problem, without, inside):
-        blamed = [key for key in inside if not _is_found(problem, without, [key])]
+        others = {key: [other for other in inside if other != key] for key in inside}
+        blamed = [
+            key for key in inside if not _is_found(problem, without, [key]) or _is_found(problem, without, others[key])
+        ]
         return " ".join(places[key] for key in blamed or inside)
     return next((places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places), file)
 
@@ -245,8 +249,6 @@ def _is_found(problem: ErrorDetails, without: Without, keys: Collection[Path_]) 
         Config.model_validate(without(keys))
     except ValidationError as error:
         return any((one["loc"], one["msg"]) == (problem["loc"], problem["msg"]) for one in error.errors())
-    except ConfigError:  # another override needs one of these
-        return True
     return False
 
 

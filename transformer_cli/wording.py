@@ -34,6 +34,14 @@ def whole_number(text: str, least: int, most: int) -> int | None:
     return number if least <= number <= most else None
 
 
+def numbers(*, whole: bool, least: float | None = None, most: float | None = None) -> str:
+    """Return which numbers are meant: ``a whole number from 1 to 1000``, ``a number of at least 0``."""
+    kind = "a whole number" if whole else "a number"
+    if least is None:
+        return kind
+    return f"{kind} of at least {least}" if most is None else f"{kind} from {least} to {most}"
+
+
 def shortened(text: str, most: int = 80) -> str:
     """Return a text that has at most so many characters, or its beginning and how many it has."""
     return text if len(text) <= most else f"{text[: most - 20]}... ({counted(len(text), 'character')})"

@@ -29,6 +29,7 @@ def test_figures_of_one_round_after_another() -> None:
     document = ours.document()
     assert (document["sentences_per_second"], document["target_tokens_per_second"]) == (1.0, 15.0)
     assert document["sentences_per_second_spread"] == pytest.approx(2 / 1.5 - 2 / 3.0)
+    assert (document["round_seconds"], document["round_seconds_spread"]) == (2.0, pytest.approx(1.5))
     assert document["latency_ms_p50"] == pytest.approx(200)
     assert ratio(ours, other) == 1.5
     assert identical(ours, other) == 0.5

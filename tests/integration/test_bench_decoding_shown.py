@@ -1,6 +1,7 @@
-"""``tfm bench --decode``: its table, what Ctrl-C leaves of it, and which lines it translates; the engines are stubs."""
+"""``tfm bench --decode``: its table, what is left of it when it ends early, and which lines it translates."""
 
 import io
+import multiprocessing
 import os
 import re
 import shutil
@@ -20,23 +21,26 @@ from rich.console import Console
 from transformer_cli.benchmark.decoding import Measured, measure
 from transformer_cli.commands.bench import decoding as bench_decoding
 from transformer_cli.commands.bench.decoding import DecodingReport, SearchReport
-from transformer_cli.commands.bench.decoding_sides import Tuning
+from transformer_cli.commands.bench.decoding_sides import Side, Tuning, first_tuning
 from transformer_cli.commands.bench.decoding_table import render
+from transformer_cli.decoding.settings import DecodeSettings
+from transformer_cli.errors import WorkerKilled
 
 
 class StubSide:
-    """Says what it is told, at once; presses Ctrl-C at the call that is named."""
+    """Says what it is told, at once; at the call that is named something ends it, usually Ctrl-C."""
 
     engine, name, setting, load_seconds = "tfm", "tfm", "1 worker of 1 thread", 0.0
-    calls, ctrl_c_at = 0, 0
+    calls, ends_at = 0, 0
+    ends_by: type[BaseException] | BaseException = KeyboardInterrupt
 
     def __init__(self, *_: object) -> None:
         pass
 
     def translate(self, lines: Sequence[str]) -> tuple[list[str], int]:
         StubSide.calls += 1
-        if StubSide.calls == StubSide.ctrl_c_at:
-            raise KeyboardInterrupt
+        if StubSide.calls == StubSide.ends_at:
+            raise StubSide.ends_by
         return list(lines), len(lines)
 
     def peak_bytes(self) -> int:
@@ -54,12 +58,13 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> type[StubSide]:
     monkeypatch.setattr(bench_decoding, "Side", StubSide)
     monkeypatch.setattr(bench_decoding, "best_tuning", lambda start, *_: start)
     monkeypatch.setattr(StubSide, "calls", 0)
-    monkeypatch.setattr(StubSide, "ctrl_c_at", 0)
+    monkeypatch.setattr(StubSide, "ends_at", 0)
+    monkeypatch.setattr(StubSide, "ends_by", KeyboardInterrupt)
     return StubSide
 
 
 def measured(name: str, seconds: float, setting: str, text: str = "a") -> Measured:
-    times = {"seconds": [seconds] * 3, "latencies": [1.2345] * 3}
+    times = {"seconds": [0.9 * seconds, seconds, 1.3 * seconds], "latencies": [1.2345] * 3}
     return Measured(name.split()[0], setting, 1.0, 2.0, [text] * 1000, 15000, **times, peak_bytes=2**34, name=name)
 
 
@@ -78,8 +83,8 @@ def test_the_table_fits_a_terminal_and_its_legend_names_every_heading() -> None:
     text = out.getvalue()
     assert "…" not in text
     assert "decoding: runs/a (1,234,567 parameters), 1,000 lines of the run's test set, 3 rounds in turn" in text
-    head, ours, *_ = (line for line in text.splitlines() if line.startswith(("search ", "greedy ")))
-    assert ours.split() == ["greedy", "tfm", "500", "7,500", "0.50", "-", "33.50", "1,234", "1,234", "16,384"]
+    head, ours, *_ = (line for line in text.splitlines() if line.startswith(("engine ", "tfm ")))
+    assert ours.split() == ["tfm", "500", "20%", "7,500", "0.50", "-", "33.50", "1,234", "1,234", "16,384"]
     legend = text[text.index("\n\n", text.index("MiB")) :]
     for heading in head.split():
         assert re.search(rf"^{re.escape(heading)} ", legend, re.MULTILINE), heading
@@ -90,11 +95,11 @@ def test_the_table_fits_a_terminal_and_its_legend_names_every_heading() -> None:
 
 
 def test_rounds_count_if_every_side_had_its_turn(stub: type[StubSide]) -> None:
-    stub.ctrl_c_at = 2 + 2 * 2 + 2  # the second side's third round
-    (ours, theirs), interrupted = measure([stub(), stub()], ["a", "b"], 5, lambda _: None)
-    assert (len(ours.seconds), len(theirs.seconds), interrupted) == (2, 2, True)
+    stub.ends_at = 2 + 2 * 2 + 2  # the second side's third round
+    (ours, theirs), end = measure([stub(), stub()], ["a", "b"], 5, lambda _: None)
+    assert (len(ours.seconds), len(theirs.seconds), type(end.cause)) == (2, 2, KeyboardInterrupt)
     assert [ours.document()[key] for key in ("latency_ms_p50", "peak_bytes")] == [None, None]
-    stub.calls, stub.ctrl_c_at = 0, 4
+    stub.calls, stub.ends_at = 0, 4
     with pytest.raises(KeyboardInterrupt):
         measure([stub(), stub()], ["a", "b"], 5, lambda _: None)
 
@@ -105,7 +110,7 @@ def test_ctrl_c_leaves_what_was_finished(
 ) -> None:
     """Of 30 lines: a warm-up, two rounds and 31 lines alone, greedily; then again with a beam."""
     asked = ("bench", "--decode", "--run", run, "--repeats", 2)
-    stub.ctrl_c_at = at
+    stub.ends_at = at
     done = tfm(*asked)
     text = done.out.decode()
     assert done.code == 130
@@ -114,13 +119,52 @@ def test_ctrl_c_leaves_what_was_finished(
         return
     assert "30 lines of the run's test set" in text
     lines = text.splitlines()
-    assert [line.split()[0] for line in lines if " tfm " in line] == ["greedy", "beam"][:searches]
+    rows = [line.strip() for line in lines if line.startswith(("greedy ", "beam 5 ", "tfm "))]
+    assert [row.split()[0] for row in rows] == ["greedy", "tfm", "beam", "tfm"][: 2 * searches]
     last = f"interrupted: the rows above are those that were finished{rounds}"
     assert lines[-1] == last
     stub.calls = 0
     document: Any = tfm(*asked, "--json").json
     assert document["interrupted"] is True
     assert len(document["searches"]) == searches
+
+
+@pytest.mark.parametrize(("at", "is_shown"), [(1, False), (36, True)])
+def test_a_killed_worker_is_one_message_below_what_was_finished(
+    run: Path, tfm: Tfm, stub: type[StubSide], at: int, is_shown: bool
+) -> None:
+    asked = ("bench", "--decode", "--run", run, "--repeats", 2)
+    stub.ends_at, stub.ends_by = at, WorkerKilled("a worker process was killed", where="tfm: 1 worker", hint="mend it")
+    done = tfm(*asked)
+    assert done.code == 2
+    assert done.err.splitlines()[-2:] == ["error: tfm: 1 worker: a worker process was killed", "  hint: mend it"]
+    assert "Traceback" not in done.err
+    assert ("interrupted: the rows above are those that were finished" in done.out.decode()) == is_shown
+    stub.calls = 0
+    shown = tfm(*asked, "--json")
+    assert shown.code == 2
+    if is_shown:
+        document: Any = shown.json
+        assert (document["interrupted"], list(document["searches"])) == (True, ["greedy"])
+
+
+def child_pids() -> list[int | None]:
+    return [child.pid for child in multiprocessing.active_children()]
+
+
+@pytest.mark.parametrize("whose", ["the side's process", "a worker of it"])
+def test_a_side_whose_process_is_killed_says_which_and_what_to_do(run: Path, whose: str) -> None:
+    tuning = replace(first_tuning(run), n_workers=2)
+    with Side(tuning, DecodeSettings(beam_size=1)) as side:
+        owner, workers = side._asked(os.getpid), side._asked(child_pids)
+        assert len(workers) == 2
+        os.kill(owner if whose == "the side's process" else workers[0], signal.SIGKILL)
+        with pytest.raises(WorkerKilled) as told:
+            side.translate(["a dog sees a cat ."] * 10)
+    message = str(told.value)
+    assert message.startswith(f"tfm: {tuning}: a worker process was killed, perhaps because memory ran out\n  hint: ")
+    assert "taskset" in message
+    assert "--workers" not in message  # tfm bench has no such option
 
 
 def test_a_run_without_a_test_set_translates_its_dev_set(

@@ -13,6 +13,7 @@ from command_line import Tfm
 from safetensors.torch import load_file, save_file
 
 import transformer_cli
+from transformer_cli.checkpoint.own_files import refuse_foreign
 from transformer_cli.commands import export_check
 
 LINES = ["one cats sleep.", "two dogs wait.", "", "six books fall.", "two " * 500]
@@ -107,9 +108,13 @@ def test_scores_are_those_of_given_translations(tfm: Tfm, exported: Path, export
 def test_confidence_holds_for_an_export_of_the_weights_in_float32(
     tfm: Tfm, exported: Path, export: Path, files: Path, tmp_path: Path
 ) -> None:
-    copy = shutil.copytree(exported, tmp_path / "calibrated")
+    copy = Path(shutil.copytree(exported, tmp_path / "calibrated"))
     fit = ["eval", "--run", copy, "-b", "1", "--calibrate", "--src", files / "train.en", "--ref", files / "train.de"]
     assert tfm(*fit, "--bootstrap", "0").code == 0
+    assert all(tfm(what, "--run", copy, "--quiet").code == 0 for what in ("eval", "shortlist"))
+    step = next((copy / "checkpoints").iterdir())
+    assert tfm("export", "--run", step, "--quiet").code == 0
+    refuse_foreign(copy)  # all that commands write into a run is a run's own
     ours = [line["confidence"] for line in objects(tfm, copy)]
     assert sum(told is not None for told in ours) == len(LINES) - 1  # a line is blank
     for place in (copy, copy / "ctranslate2"):

@@ -411,9 +411,39 @@ def test_a_run_does_not_replace_what_it_reads(
     assert sorted(copy.rglob("*")) == before
 
 
+def test_a_run_does_not_replace_files_that_are_not_of_a_run(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "k"))
+    asked = ("train", "-c", files / "my.yaml", "--run", copy, "--overwrite")
+    own = ["scores.jsonl", "confidence.json", ".tmp-run.json", "checkpoints/.tmp-old-step-1/state.json"]
+    for name in own:
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).touch()
+    assert tfm(*asked, "--dry-run").code == 0
+    mine = [
+        "a.txt",
+        "checkpoints/step-100/b.txt",
+        "ctranslate2/c.txt",
+        "d/e/f.txt",
+        "model.safetensors.old",
+        "notes.txt",
+    ]
+    for name in mine:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).touch()
+    (copy / "link").symlink_to(files)
+    before = sorted(copy.rglob("*"))
+    for also in ([], ["--dry-run"]):
+        done = tfm(*asked, *also)
+        assert (done.code, "holds files that are not of a run, and would be lost" in done.err) == (2, True), done.err
+        assert f"got: 7 files: {', '.join(sorted([*mine, 'link'])[:5])}, and 2 more\n" in done.err
+        assert "hint: move them" in done.err
+    assert sorted(copy.rglob("*")) == before
+
+
 def test_a_run_does_not_replace_its_recipe_unless_it_is_its_own(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "k"))
     shutil.copy(copy / "config.yaml", copy / "my.yaml")
     done = tfm("train", "-c", copy / "my.yaml", "--run", copy, "--overwrite", "--dry-run")
     assert (done.code, "would be replaced, but --config reads from it" in done.err) == (2, True), done.err
+    (copy / "my.yaml").unlink()  # a file of the user's, which would be lost
     assert tfm("train", "-c", copy / "config.yaml", "--run", copy, "--overwrite", "--dry-run").code == 0

@@ -78,7 +78,7 @@ def test_text_may_start_with_a_dash(tfm: Tfm, run: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told", "command"),
     [
-        (["translate", "--beam-size", "0", "one"], "invalid value for '--beam-size'", "tfm translate"),
+        (["augment", "--choose", "none"], "invalid value for '--choose'", "tfm augment"),
         (["translate", "--no-such"], "no such option: --no-such", "tfm translate"),
         (["eval", "--split"], "option '--split' requires an argument", None),
         (["runs", "a", "b"], "got unexpected extra argument", "tfm runs"),

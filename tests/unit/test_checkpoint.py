@@ -56,6 +56,13 @@ def test_an_existing_run_is_replaced_only_on_request(run):
     assert [path.name for path in run.path.parent.iterdir()] == ["run"]
 
 
+def test_files_that_came_while_a_run_was_prepared_are_not_lost(run):
+    (run.path / "notes.txt").touch()
+    with pytest.raises(RunError, match=r"holds files that are not of a run(.|\n)*1 file: notes\.txt"):
+        RunFolder.create(run.path, run.config, run.tokenizer, {}, overwrite=True)
+    assert (run.path / "notes.txt").exists()
+
+
 def test_a_folder_that_is_no_run_is_never_replaced(tmp_path):
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "precious.txt").touch()

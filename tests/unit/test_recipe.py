@@ -153,6 +153,10 @@ def test_combinations_without_meaning_are_refused_by_name(recipe, overrides: lis
         (["train.lr=0.1", "tokenizer.joint=false", "data.max_length=9"], ["tokenizer.joint=false"]),
         (["model.attention=sdpa", "model.attention.cross=sparse"], ["model.attention.cross=sparse"]),
         (["train.lr=0.1", "train.lr=fast"], ["train.lr=fast"]),
+        (
+            ["train.lr=0.1", "train.muon_lr=0.1", "train.muon_momentum=0.9"],
+            ["train.muon_lr=0.1", "train.muon_momentum=0.9"],
+        ),
     ],
 )
 def test_only_the_overrides_that_make_a_problem_are_its_place(recipe, overrides: list[str], blamed: list[str]) -> None:

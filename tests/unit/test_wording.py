@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.errors import UserError
-from transformer_cli.wording import kind_of, printable, spelled, whole_number
+from transformer_cli.wording import kind_of, numbers, printable, spelled, whole_number
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,9 @@ def test_a_message_does_not_hold_a_whole_file() -> None:
     error = UserError("x" * 5000, got="y" * 5000)
     assert [len(line) < 1020 for line in str(error).splitlines()] == [True, True]
     assert str(error).count("(5,000 characters)") == 2
+
+
+def test_which_numbers_are_meant():
+    assert numbers(whole=True, least=1, most=1000) == "a whole number from 1 to 1000"
+    assert numbers(whole=False, least=0) == "a number of at least 0"
+    assert numbers(whole=True) == "a whole number"

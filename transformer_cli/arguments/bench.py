@@ -229,8 +229,8 @@ def _bench_decoding(
     request = command.DecodingBenchRequest(run, *text, engine is not None, repeats, shortlist)
     report = command.run_decoding_bench(request, note)
     print_report(report, as_json)
-    if report.interrupted:
-        raise typer.Exit(130)
+    if report.ended_by is not None:
+        raise report.ended_by
 
 
 def _refuse_others(context: typer.Context, chosen: str) -> None:

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.arguments.shared import AsJson, Debug, Quiet, Run
+from transformer_cli.arguments.shared import AsJson, Debug, Quiet, Run, up_to
 from transformer_cli.demos.catalogue import DEMOS
 
 Name = StrEnum("Name", {name: name for name in DEMOS})  # type: ignore[misc]
 
 Which = Annotated[Name | None, typer.Argument(help="Which claim. (default: list them)")]
 Picture = Annotated[Path | None, typer.Option("--output", "-o", help="Draw it: FILE.png or .svg.", dir_okay=False)]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**31 - 1, help="Of everything random in it.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, callback=up_to(2**31 - 1), help="Of everything random in it.")]
 
 
 def demo(

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,18 @@ WIDEST, LARGEST = 1000, 2**63 - 1
 search_option = partial(typer.Option, rich_help_panel="Search")
 switch = partial(typer.Option, rich_help_panel="Search: yes or no")
 running_option = partial(typer.Option, rich_help_panel="Running")
+
+
+def up_to(most: int) -> Callable[[typer.CallbackParam, int | None], int | None]:
+    """Return the check of an option whose upper bound is only technical: nobody means more, and no help names it."""
+
+    def check(param: typer.CallbackParam, value: int | None) -> int | None:
+        if value is not None and value > most:
+            digits = f"a whole number of at most {len(str(most)) - 1} digits"
+            raise UserError(f"{param.opts[0]} is not valid", got=value, expected=digits)
+        return value
+
+    return check
 
 
 class Normalization(StrEnum):
@@ -92,7 +105,9 @@ Shortlist = Annotated[
     bool | None,
     switch("--shortlist/--no-shortlist", help="Choose among likely pieces only (tfm shortlist), or among all."),
 ]
-BatchSize = Annotated[int | None, running_option("--batch-size", min=1, max=LARGEST, help="Most sentences in a batch.")]
+BatchSize = Annotated[
+    int | None, running_option("--batch-size", min=1, callback=up_to(LARGEST), help="Most sentences in a batch.")
+]
 
 
 def told_once(run: Path | None, same: Path | None) -> Path | None:
@@ -110,7 +125,8 @@ def _tokens_or_auto(text: str | None) -> int | str | None:
     if text is None or text == "auto":
         return text
     if (number := whole_number(text, 1, LARGEST)) is None:
-        raise UserError(f"--batch-tokens is auto or a number from 1 to {LARGEST}", got=shortened(text))
+        expected = "auto, or a whole number of at least 1, of at most 18 digits"
+        raise UserError("--batch-tokens is not valid", got=shortened(text), expected=expected)
     return number
 
 

@@ -25,12 +25,19 @@ from transformer_cli.arguments.shared import (
     To,
     running_option,
     search_option,
+    up_to,
 )
 from transformer_cli.errors import UserError
 from transformer_cli.wording import shortened, whole_number
 
 _sample_option = partial(typer.Option, rich_help_panel="Samples")
 _wish = partial(typer.Option, rich_help_panel="Wishes")
+
+
+def _above_0(param: typer.CallbackParam, value: float | None) -> float | None:
+    if value == 0:
+        raise UserError(f"{param.opts[0]} is not valid", got=f"{value:g}", expected="a number above 0")
+    return value
 
 
 class InputFormat(StrEnum):
@@ -80,12 +87,16 @@ MaxLengthRatio = Annotated[
     search_option("--max-length-ratio", min=0.01, max=100, help="Target tokens per source token (plus 10)."),
 ]
 MinLength = Annotated[
-    int | None, search_option("--min-length", min=0, max=LARGEST, help="Least target tokens of a translation.")
+    int | None,
+    search_option("--min-length", min=0, callback=up_to(LARGEST), help="Least target tokens of a translation."),
 ]
 NoRepeatNgram = Annotated[
     int | None,
     search_option(
-        "--no-repeat-ngram", min=0, max=LARGEST, help="No N tokens in a row may recur in a translation; 0: all may."
+        "--no-repeat-ngram",
+        min=0,
+        callback=up_to(LARGEST),
+        help="No N tokens in a row may recur in a translation; 0: all may.",
     ),
 ]
 Alignment = Annotated[
@@ -106,13 +117,18 @@ Temperature = Annotated[
     _sample_option("--temperature", min=0.01, max=100, help="Draw by P^(1/T): below 1 the probable more often."),
 ]
 TopK = Annotated[
-    int | None, _sample_option("--top-k", min=0, max=LARGEST, help="Draw from the K most probable tokens; 0: all.")
+    int | None,
+    _sample_option("--top-k", min=0, callback=up_to(LARGEST), help="Draw from the K most probable tokens; 0: all."),
 ]
 TopP = Annotated[
-    float | None, _sample_option("--top-p", help="Draw from the least set of tokens that holds P; 1: all.")
+    float | None,
+    _sample_option(
+        "--top-p", min=0, max=1, callback=_above_0, help="Draw from the least set of tokens that holds P; 1: all."
+    ),
 ]
 Seed = Annotated[
-    int | None, _sample_option("--seed", min=0, max=LARGEST, help="What is drawn depends on it and the line's number.")
+    int | None,
+    _sample_option("--seed", min=0, callback=up_to(LARGEST), help="What is drawn depends on it and the line's number."),
 ]
 Mbr = Annotated[
     int | None,
@@ -195,5 +211,6 @@ def _number_of_workers(text: str) -> int | None:
     if text == "auto":
         return None
     if (number := whole_number(text, 1, 1000)) is None:
-        raise UserError("--workers is auto or a number from 1 to 1000", got=shortened(text))
+        expected = "auto, or a whole number from 1 to 1000"
+        raise UserError("--workers is not valid", got=shortened(text), expected=expected)
     return number

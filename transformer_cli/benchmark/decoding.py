@@ -7,6 +7,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from transformer_cli.benchmark.early_end import EarlyEnd, finished_kept
+from transformer_cli.benchmark.timing import quartiles
+
 _ALONE = 100  # lines that are translated one by one
 
 T = TypeVar("T")
@@ -51,13 +54,15 @@ class Measured:
 
     def document(self) -> dict[str, object]:
         """Return the figures as JSON has them: medians, spreads as interquartile ranges; None: not measured."""
-        lower, median, upper = (float(value) for value in np.percentile(self.seconds, [25, 50, 75]))
+        lower, median, upper = quartiles(self.seconds)
         alone = np.percentile(self.latencies, [50, 95]) * 1e3 if self.latencies else (None, None)
         p50, p95 = (value if value is None else float(value) for value in alone)
         n_lines = len(self.translations)
         return {
             "engine": self.engine,
             "setting": self.setting,
+            "round_seconds": median,
+            "round_seconds_spread": upper - lower,
             "sentences_per_second": n_lines / median,
             "sentences_per_second_spread": n_lines / lower - n_lines / upper,
             "target_tokens_per_second": self.n_tokens / median,
@@ -71,8 +76,8 @@ class Measured:
 
 def measure(
     sides: Sequence[Side], lines: Sequence[str], repeats: int, note: Callable[[str], None]
-) -> tuple[list[Measured], bool]:
-    """Translate all lines by each side in turn, then some of them one by one. After Ctrl-C whole rounds count.
+) -> tuple[list[Measured], EarlyEnd]:
+    """Translate all lines by each side in turn, then some of them one by one. Ended early, whole rounds count.
 
     Args:
         sides: loaded, each with its way of searching.
@@ -81,29 +86,25 @@ def measure(
         note: told of each round.
 
     Returns:
-        What was measured of each side, and whether Ctrl-C ended it early.
+        What was measured of each side, and what ended it early, if something did.
 
     Raises:
-        KeyboardInterrupt: not one round was finished.
+        KeyboardInterrupt: Ctrl-C came before a round was finished.
+        WorkerKilled: a process of a side was killed before a round was finished.
     """
     measured = []
     for side in sides:
         seconds, (translations, n_tokens) = _timed(lambda side=side: side.translate(lines))  # type: ignore[misc]
         told = (side.engine, side.setting, side.load_seconds, seconds)
         measured.append(Measured(*told, translations, n_tokens, name=side.name))
-    interrupted = False
-    try:
+    with finished_kept(measured[-1].seconds) as end:
         _rounds(sides, lines, measured, repeats, note)
         for side, found in zip(sides, measured, strict=True):
             found.peak_bytes = side.peak_bytes()
         _latencies(sides, lines, measured)
-    except KeyboardInterrupt:
-        interrupted = True
-        if not measured[-1].seconds:
-            raise
     for found in measured:
         del found.seconds[len(measured[-1].seconds) :]  # of a round in which not every side had its turn
-    return measured, interrupted
+    return measured, end
 
 
 def _rounds(

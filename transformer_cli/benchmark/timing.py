@@ -1,6 +1,6 @@
 """How long a call takes: warmed up, synchronised, median and spread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,5 +37,11 @@ class Stopwatch:
 
     def timing(self) -> Timing:
         """Return what the rounds so far say together."""
-        lower, median, upper = np.percentile(self._times, [25, 50, 75])
-        return Timing(float(median), float(upper - lower), len(self._times))
+        lower, median, upper = quartiles(self._times)
+        return Timing(median, upper - lower, len(self._times))
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper quartile; the spread is the last less the first."""
+    lower, median, upper = np.percentile(values, [25, 50, 75])
+    return float(lower), float(median), float(upper)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from transformer_cli.benchmark.timing import quartiles
 from transformer_cli.errors import TfmError
 
 if TYPE_CHECKING:
@@ -178,8 +178,8 @@ def step_flops(model: nn.Module, window: "Window") -> int:
 
 
 def _median_and_spread(values: Sequence[float]) -> tuple[float, float]:
-    lower, median, upper = np.percentile(values, [25, 50, 75])
-    return float(median), float(upper - lower)
+    lower, median, upper = quartiles(values)
+    return median, upper - lower
 
 
 def _apart(left: float, right: float) -> float:

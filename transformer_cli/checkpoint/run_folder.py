@@ -10,6 +10,8 @@
     samples.jsonl        sample translations of every validation
     train.log            what was printed
 
+Beside them ``scores.jsonl`` and ``confidence.json`` (``tfm eval``), ``shortlist.safetensors`` and ``ctranslate2/``.
+
 Not here: when to save (``training/trainer.py``), how to write durably (``durable.py``), loading (``loading.py``).
 """
 
@@ -26,6 +28,7 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import durable
 from transformer_cli.checkpoint.json_lines import keep_records, read_records
+from transformer_cli.checkpoint.own_files import refuse_foreign
 from transformer_cli.checkpoint.run_info import FORMAT, INFO, read_info
 from transformer_cli.checkpoint.snapshot import WEIGHTS, CheckpointState, read_snapshot, read_state, write_snapshot
 from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
@@ -55,12 +58,13 @@ class RunFolder:
             config: the resolved recipe.
             tokenizer: saved with the run.
             info: what else ``run.json`` shall say.
-            overwrite: replace an existing *run*; another kind of folder is never replaced.
+            overwrite: replace an existing *run*, if it holds nothing else; another kind of folder is never replaced.
 
         Raises:
             RunError: something is in the way, or the place cannot be written.
         """
         cls.refuse_existing(path, overwrite)
+        refuse_foreign(path)
         own = {"format": FORMAT, "created": datetime.now(UTC).isoformat(timespec="microseconds")}
         own |= {"tokenizer_sha256": tokenizer.sha256, "model_section_sha256": config.model_fingerprint()}
         own |= {"status": "new", "step": 0, "total_steps": None, "best": None}

@@ -12,6 +12,7 @@ from rich.console import Console
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.checkpoint.follower import FollowedRun
 from transformer_cli.checkpoint.loading import refuse_unfit_device
+from transformer_cli.checkpoint.own_files import refuse_foreign
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.mask_check import refuse_wrong_masks
 from transformer_cli.commands.shared.notes import Note, note_on_stderr
@@ -167,7 +168,7 @@ def refuse_place(path: Path, config: Config, request: TrainRequest) -> None:
     """Check that a run may be made at a place.
 
     Raises:
-        RunError: something is in the way that shall not be replaced, or that the new run reads.
+        RunError: something is in the way that shall not be replaced, that the new run reads, or that is not of a run.
     """
     RunFolder.refuse_existing(path, request.overwrite)
     replaced = os.path.realpath(path)
@@ -183,6 +184,7 @@ def refuse_place(path: Path, config: Config, request: TrainRequest) -> None:
         ):
             hint = "choose another --run, or copy what is read to another place"
             raise RunError(f"would be replaced, but {key} reads from it", where=str(path), got=read, hint=hint)
+    refuse_foreign(path)
 
 
 def requested_config(request: TrainRequest) -> Config:

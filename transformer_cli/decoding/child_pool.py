@@ -1,19 +1,26 @@
 """Processes that work for the one that starts them: Ctrl-C is not their affair, and they leave with it.
 
 They leave when that process ends, however it ends, and at once when it closes the pool, whatever they are doing: they
-watch a pipe that it holds open.
+watch a pipe that it holds open. One that is killed is told of in a message, and so is why one could not load.
 """
 
 import atexit
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
+
+from transformer_cli.errors import WorkerKilled
+
+_Found = TypeVar("_Found")
+
+_unloaded: Exception | None = None  # why this process, one of a pool, could not load
 
 
 class ChildPool(ProcessPoolExecutor):
@@ -26,7 +33,7 @@ class ChildPool(ProcessPoolExecutor):
 
         Args:
             n_workers: how many processes.
-            load: called first in each. An exception of it looks to the caller like a killed process.
+            load: called first in each; ``results`` raises what it raises.
             told: the arguments of ``load``.
             leave: called in each when it leaves, in a thread of its own.
         """
@@ -34,9 +41,22 @@ class ChildPool(ProcessPoolExecutor):
         context = multiprocessing.get_context("spawn")
         watched, self._held = context.Pipe(duplex=False)
         super().__init__(n_workers, context, initializer=_begin, initargs=(watched, leave, load, told))
-        with _ctrl_c_waits():
+        with _ctrl_c_waits(), suppress(BrokenProcessPool):  # ``results`` tells that one was killed at once
             for _ in range(n_workers):  # each call starts one, as long as none is idle
                 self.submit(os.getpid)
+
+    def results(self, work: Callable[..., _Found], arguments: Iterable[tuple[Any, ...]]) -> list[_Found]:
+        """Call ``work`` with each of the arguments, in the processes side by side; return what it returns, in order.
+
+        Raises:
+            WorkerKilled: a process was killed.
+            Exception: what ``work`` or ``load`` raised.
+        """
+        try:
+            futures = [self.submit(_worked, work, one) for one in arguments]
+            return [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise WorkerKilled("a worker process was killed, perhaps because memory ran out") from error
 
     def close(self) -> None:
         """End the processes, whatever they are doing."""
@@ -63,7 +83,17 @@ def _begin(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     atexit.register(os._exit, 0)  # Python's own end, if the thread wakes in it, was at times C++'s std::terminate
     Thread(target=_leave_after, args=(watched, leave), daemon=True).start()
-    load(*told)
+    global _unloaded
+    try:
+        load(*told)
+    except Exception as error:  # left to the pool it would look like a killed process
+        _unloaded = error
+
+
+def _worked(work: Callable[..., _Found], arguments: tuple[Any, ...]) -> _Found:
+    if _unloaded is not None:
+        raise _unloaded
+    return work(*arguments)
 
 
 def _leave_after(watched: connection.Connection, leave: Callable[[], None] | None) -> None:

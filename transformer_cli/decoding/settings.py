@@ -74,9 +74,11 @@ class DecodeSettings:
             self._check(name, 1 <= getattr(self, name) <= WIDEST, f"a whole number from 1 to {WIDEST}")
         for name in ("batch_size", "batch_tokens", "look_every"):
             value = getattr(self, name)
-            self._check(name, value is None or 1 <= value <= LARGEST, f"a whole number from 1 to {LARGEST}")
+            self._check(name, value is None or value >= 1, "a whole number of at least 1")
+            self._check(name, value is None or value <= LARGEST, "a whole number of at most 18 digits")
         for name in ("min_length", "no_repeat_ngram", "top_k", "seed"):
-            self._check(name, 0 <= getattr(self, name) <= LARGEST, f"a whole number from 0 to {LARGEST}")
+            self._check(name, getattr(self, name) >= 0, "a whole number of at least 0")
+            self._check(name, getattr(self, name) <= LARGEST, "a whole number of at most 18 digits")
         self._check("temperature", 0.01 <= self.temperature <= 100, "a number from 0.01 to 100")
         self._check("top_p", 0 < self.top_p <= 1, "a number above 0, at most 1")
         self._check("length_penalty", 0 <= self.length_penalty <= 100, "a number from 0 to 100")

@@ -6,7 +6,6 @@ that translates it.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,13 +20,13 @@ from transformer_cli.decoding.ensemble import load_models
 from transformer_cli.decoding.pool import Finished
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.source import Source
-from transformer_cli.errors import TfmError
+from transformer_cli.errors import WorkerKilled
 from transformer_cli.runtime import Runtime
 
 _Asked = TypeVar("_Asked")
 _Found = TypeVar("_Found")
 
-_decoder: BatchDecoder | Exception = RuntimeError("not a worker")  # of this process, or why it has none
+_decoder: BatchDecoder  # of this process, if it is a worker
 
 
 class Workers:
@@ -48,7 +47,8 @@ class Workers:
         """Return the finished hypotheses of each sentence, best first; see ``BatchDecoder.search``.
 
         Raises:
-            TfmError: a process was killed, or could not load its model: then its own error.
+            WorkerKilled: a process was killed.
+            TfmError: one could not load its model: then its own error.
         """
         return self._shared(_search, sentences, [len(sentence.ids) for sentence in sentences], settings)
 
@@ -56,6 +56,7 @@ class Workers:
         """Return how each target token attends to its source; see ``read_attention``.
 
         Raises:
+            WorkerKilled: a process was killed.
             TfmError: as of ``search``.
         """
         return self._shared(_attention, pairs, [len(source) + len(target) for source, target in pairs], settings)
@@ -69,15 +70,13 @@ class Workers:
     ) -> list[_Found]:
         order = sorted(range(len(asked)), key=lambda number: -lengths[number])
         shares = [order[worker :: self._n_workers] for worker in range(self._n_workers)]  # of equal work
-        found: dict[int, _Found] = {}
         try:
-            futures = [self._pool.submit(work, [asked[number] for number in share], settings) for share in shares]
-            for share, future in zip(shares, futures, strict=True):
-                found.update(zip(share, future.result(), strict=True))
-        except BrokenProcessPool as error:
-            raise TfmError(
-                "a worker process was killed, perhaps because memory ran out", hint="take fewer --workers"
-            ) from error
+            results = self._pool.results(work, [([asked[number] for number in share], settings) for share in shares])
+        except WorkerKilled as killed:
+            raise WorkerKilled(killed.what, hint="take fewer --workers") from killed
+        found: dict[int, _Found] = {}
+        for share, result in zip(shares, results, strict=True):
+            found.update(zip(share, result, strict=True))
         return [found[number] for number in range(len(asked))]
 
     def told(self, asked: Sequence[tuple[Sequence[int], Finished]], settings: DecodeSettings) -> list[Finished]:
@@ -92,23 +91,14 @@ class Workers:
 def _load(runs: Sequence[Path], device: str) -> None:
     global _decoder
     torch.set_num_threads(1)
-    try:
-        runtime = Runtime.resolve(device)
-        models = load_models(runs, runtime.device)[0]
-        _decoder = BatchDecoder(models[0], runtime, models[1:], fixed=True)
-    except Exception as error:  # an exception of an initializer would look like a killed process
-        _decoder = error
-
-
-def _own_decoder() -> BatchDecoder:
-    if isinstance(_decoder, Exception):
-        raise _decoder
-    return _decoder
+    runtime = Runtime.resolve(device)
+    models = load_models(runs, runtime.device)[0]
+    _decoder = BatchDecoder(models[0], runtime, models[1:], fixed=True)
 
 
 def _search(sentences: list[Source], settings: DecodeSettings) -> list[list[Finished]]:
-    return _own_decoder().search(sentences, settings)
+    return _decoder.search(sentences, settings)
 
 
 def _attention(pairs: list[Pair], settings: DecodeSettings) -> list[NDArray[np.float32]]:
-    return _own_decoder().attention(pairs, settings)
+    return _decoder.attention(pairs, settings)

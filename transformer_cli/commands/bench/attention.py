@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from transformer_cli.benchmark.attention import BACKENDS, DTYPES, KERNELS, Kernel, Shape
+from transformer_cli.benchmark.early_end import finished_kept
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.report import FITTED, UNSTEADY, BenchReport, Growth, Row, describe, growth, measure
 from transformer_cli.benchmark.sparse import PATTERNS, meaning
@@ -125,16 +126,11 @@ def run_bench(request: BenchRequest, note: Callable[[str], None] = lambda _: Non
     peak = max(product_rates(runtime.device, runtime.threads, _PEAK_SIZES, DTYPES[name], repeats=3).values())
     settings = {**describe(shape, request.seq_lens, request.repeats), "product_flops_per_second": peak}
     rows: list[Row] = []
-    interrupted = False
-    try:
+    with finished_kept(rows) as end:
         for row in _measured(request, shape, peak, note):
             rows.append(row)  # noqa: PERF402 - what came before Ctrl-C is kept
-    except KeyboardInterrupt:
-        if not rows:
-            raise
-        interrupted = True
     device = str(runtime.describe()["device"])
-    return BenchReport(device, torch.__version__, settings, rows, growth(rows), interrupted)
+    return BenchReport(device, torch.__version__, settings, rows, growth(rows), end.cause is not None)
 
 
 def _measured(request: BenchRequest, shape: Shape, peak: float, note: Callable[[str], None]) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from transformer_cli.benchmark.decoding import Measured, identical, measure, ratio
+from transformer_cli.benchmark.early_end import Cause, finished_kept
 from transformer_cli.checkpoint import load_model
 from transformer_cli.commands.bench.decoding_sides import Side, Tuning, best_tuning, first_tuning, n_tried
 from transformer_cli.commands.eval.text import read_file
@@ -34,6 +35,7 @@ _BEAM_SIZES = {"greedy": 1, "beam 5": 5}
 _ALIKE = {"length_normalization": "plain", "early_stopping": True, "shortlist": False}
 _MEANINGS = {
     "sentences_per_second": "lines to lines, SentencePiece included; median over rounds in turn, after warm-up",
+    "round_seconds_spread": "interquartile range of the times of the rounds",
     "ratio": "our speed / that of CTranslate2 with the same weights, median over the rounds: 1.2 is faster by a fifth",
     "identical": "share of lines that both translate alike",
     "latency": "milliseconds of a line that comes alone",
@@ -98,21 +100,22 @@ class DecodingReport:
     device: str
     settings: dict[str, Any]
     searches: dict[str, SearchReport]
-    interrupted: bool = False  # the searches and rounds are those that were finished
+    ended_by: Cause | None = None  # the searches and rounds are those that were finished
 
     def document(self) -> dict[str, object]:
         """Return it as JSON has it."""
         found = {name: report.document() for name, report in self.searches.items()}
         where = {"device": self.device, "torch": torch.__version__, "settings": self.settings}
-        return {**where, "searches": found, "interrupted": self.interrupted}
+        return {**where, "searches": found, "interrupted": self.ended_by is not None}
 
 
 def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None]) -> DecodingReport:
     """Find the best tuning of each side, then let them translate in turn, greedily and with a beam of 5.
 
-    Ctrl-C ends it early: the report then holds what was finished.
+    Ctrl-C, or that a process is killed, ends it early: the report then holds what was finished.
 
     Raises:
+        WorkerKilled: a process was killed, and nothing was finished.
         UserError: files do not fit each other, or CTranslate2 is not installed or cannot represent the model.
         RunError: there is no usable model.
     """
@@ -133,23 +136,18 @@ def run_decoding_bench(request: DecodingBenchRequest, note: Callable[[str], None
         **_MEANINGS,
     }
     searches: dict[str, SearchReport] = {}
-    interrupted = False
     with tempfile.TemporaryDirectory(prefix="tfm-bench-") as folder:
         starts = [first_tuning(request.run), *_exports(request, (model, tokenizer, config), Path(folder))]
         if listed is not None:
             starts.append(first_tuning(request.run, shortlist=True))
         _tell_plan(starts, text, request.repeats, note)
-        try:
+        with finished_kept(searches) as end:
             for name, beam_size in _BEAM_SIZES.items():
                 settings = recipe.but({"beam_size": beam_size, **_ALIKE})
-                searches[name], interrupted = _searched(starts, settings, text, request.repeats, note)
-                if interrupted:
+                searches[name], end.cause = _searched(starts, settings, text, request.repeats, note)
+                if end.cause is not None:
                     break
-        except KeyboardInterrupt:
-            if not searches:
-                raise
-            interrupted = True
-    return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches, interrupted)
+    return DecodingReport(str(Runtime.resolve("cpu").describe()["device"]), settings_used, searches, end.cause)
 
 
 def _tell_plan(starts: Sequence[Tuning], text: "_Text", repeats: int, note: Callable[[str], None]) -> None:
@@ -163,15 +161,15 @@ def _tell_plan(starts: Sequence[Tuning], text: "_Text", repeats: int, note: Call
 
 def _searched(
     starts: Sequence[Tuning], settings: DecodeSettings, text: "_Text", repeats: int, note: Callable[[str], None]
-) -> tuple[SearchReport, bool]:
-    """Measure one way of searching; return what was found, and whether Ctrl-C ended it early."""
+) -> tuple[SearchReport, Cause | None]:
+    """Measure one way of searching; return what was found, and what ended it early, if something did."""
     tunings = [best_tuning(start, settings, text.lines[:_TRIED_LINES], note) for start in starts]
     with ExitStack() as stack:
         sides = [stack.enter_context(Side(tuning, settings)) for tuning in tunings]
-        measured, interrupted = measure(sides, text.lines, repeats, note)
+        measured, end = measure(sides, text.lines, repeats, note)
     scores = [score(side.translations, [text.references], tgt_lang=text.lang)[0] for side in measured]
     bleu = [found.value for found in scores]
-    return SearchReport(measured, bleu, scores[0].signature, starts[-1].shortlist), interrupted
+    return SearchReport(measured, bleu, scores[0].signature, starts[-1].shortlist), end.cause
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -22,13 +22,16 @@ from transformer_cli.data.tokenizer import EOS
 from transformer_cli.decoding.child_pool import ChildPool
 from transformer_cli.decoding.settings import DecodeSettings
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import WorkerKilled
 from transformer_cli.export.extra import ctranslate2
 from transformer_cli.export.folder import ExportFolder
 from transformer_cli.runtime import available_cores
 from transformer_cli.wording import counted
 
+_KILLED_HINT = "free memory, or let it try fewer workers by giving it fewer cores: taskset -c 0 tfm bench --decode ..."
 _SENTENCES = (64, 32, 128, 256)  # side by side
 
+T = TypeVar("T")
 Translate = Callable[[Sequence[str]], tuple[list[str], int]]  # to translations and the number of their tokens
 
 
@@ -66,13 +69,17 @@ class Side:
     """An engine that is loaded, with one way of searching."""
 
     def __init__(self, tuning: Tuning, settings: DecodeSettings) -> None:
-        """Start its process and wait until it has loaded the model."""
+        """Start its process and wait until it has loaded the model.
+
+        Raises:
+            WorkerKilled: one of its processes was killed; as when it translates.
+        """
         start = time.perf_counter()
         self.engine, self.name, self.setting = tuning.engine, tuning.name, str(tuning)
         with _environment(CT2_USE_MKL=str(int(tuning.mkl))):  # read when the library is loaded
             self._pool = ChildPool(1, _load, (tuning, settings), _leave)
         try:
-            self._pool.submit(os.getpid).result()
+            self._asked(os.getpid)
         except BaseException:  # Ctrl-C too
             self._pool.close()
             raise
@@ -80,11 +87,18 @@ class Side:
 
     def translate(self, lines: Sequence[str]) -> tuple[list[str], int]:
         """Return the translations of lines, and the number of their tokens."""
-        return self._pool.submit(_translate, list(lines)).result()
+        return self._asked(_translate, list(lines))
 
     def peak_bytes(self) -> int:
         """Return the greatest resident sets of its processes, added up; 0 where the system does not tell."""
-        return self._pool.submit(_peaks).result()
+        return self._asked(_peaks)
+
+    def _asked(self, work: Callable[..., T], *arguments: object) -> T:
+        try:
+            return self._pool.results(work, [arguments])[0]
+        except WorkerKilled as killed:  # its own process, or a worker of that
+            where = f"{self.engine}: {self.setting}"
+            raise WorkerKilled(killed.what, where=where, hint=_KILLED_HINT) from killed
 
     def __enter__(self) -> "Side":
         return self

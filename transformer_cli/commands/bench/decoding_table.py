@@ -13,7 +13,7 @@ from transformer_cli.commands.bench.decoding import DecodingReport, SearchReport
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.wording import counted
 
-_HEADINGS = ("search", "engine", "lines/s", "tokens/s", "ratio", "same", "BLEU", "p50", "p95", "MiB")
+_HEADINGS = ("engine", "lines/s", "spread", "tokens/s", "ratio", "same", "BLEU", "p50", "p95", "MiB")
 
 
 def print_report(report: DecodingReport, wants_json: bool) -> None:
@@ -42,10 +42,11 @@ def _table(searches: dict[str, SearchReport]) -> Table:
     compared = any(len(found.sides) > 1 for found in searches.values())
     for name in _HEADINGS:
         if compared or name not in ("ratio", "same"):
-            table.add_column(name, justify="left" if name in ("search", "engine") else "right", no_wrap=True)
+            table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
     for name, found in searches.items():
+        table.add_row(name)  # above its rows, for a column of it has no room
         for side, bleu in zip(found.sides, found.bleu, strict=True):
-            table.add_row(name, side.name, *_figures(side, bleu, found), end_section=side is found.sides[-1])
+            table.add_row(side.name, *_figures(side, bleu, found), end_section=side is found.sides[-1])
     return table
 
 
@@ -63,6 +64,7 @@ def _figures(side: Measured, bleu: float, found: SearchReport) -> list[str]:
     ]
     return [
         f"{row['sentences_per_second']:,.0f}",
+        f"{row['round_seconds_spread'] / row['round_seconds']:.0%}",
         f"{row['target_tokens_per_second']:,.0f}",
         *(compared if len(found.sides) > 1 else []),
         f"{bleu:.2f}",
@@ -78,11 +80,12 @@ def _milliseconds(value: float | None) -> str:
 def _legend(report: DecodingReport) -> Iterator[str]:
     found = next(iter(report.searches.values()))
     names = [side.name for side in found.sides]
-    yield "search   greedy, or with a beam of 5; both with plain length normalisation and early stopping"
+    yield "search   greedy, or with a beam of 5, above its rows; both with plain length normalisation, early stopping"
     yield f"engine   tfm: this program{'; ctranslate2: the same weights, exported' if found.others else ''}" + (
         "; shortlist: only some of the vocabulary for each line" if found.has_shortlist else ""
     )
     yield "lines/s  from lines to lines, SentencePiece included: all lines / the median time of a round"
+    yield "spread   interquartile range of the times of the rounds, in percent of the median"
     yield "tokens/s target tokens in the same time: pieces of the translations, without the end of the sentence"
     if len(names) > 1:
         base = _compared_with(found).name
@@ -99,7 +102,7 @@ def _legend(report: DecodingReport) -> Iterator[str]:
 
 
 def _interrupted(report: DecodingReport) -> Sequence[str]:
-    if not report.interrupted:
+    if report.ended_by is None:
         return []
     name, found = list(report.searches.items())[-1]
     done, asked = len(found.sides[0].seconds), report.settings["repeats"]

@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from transformer_cli.benchmark.early_end import finished_kept
 from transformer_cli.benchmark.step_memory import BASE, VOCABULARY, StepCase, StepPeak, compared, measure_step
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.config import Config, ModelConfig
@@ -81,17 +82,12 @@ def run_step_memory(request: StepMemoryRequest, note: Callable[[str], None]) -> 
     """
     runtime, config = Runtime.resolve(request.device), _config(request)
     rows: list[StepPeak] = []
-    interrupted = False
-    try:
+    with finished_kept(rows) as end:
         for case in _cases(request, config, runtime):
             note(f"a training step with {case.kernel}, length {case.seq_len}")
             rows.append(_measured(case, _model(config)))
-    except KeyboardInterrupt:
-        if not rows:
-            raise
-        interrupted = True
     device, settings = str(runtime.describe()["device"]), _settings(request, config, runtime)
-    return StepMemoryReport(device, torch.__version__, settings, compared(rows), interrupted)
+    return StepMemoryReport(device, torch.__version__, settings, compared(rows), end.cause is not None)
 
 
 def _cases(request: StepMemoryRequest, config: Config, runtime: Runtime) -> Iterator[StepCase]:

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from transformer_cli.benchmark.early_end import finished_kept
 from transformer_cli.benchmark.parts import part, time_by_part
 from transformer_cli.benchmark.products import product_rates
 from transformer_cli.benchmark.torch_model import TorchStep, TorchTransformer
@@ -133,21 +134,16 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
     blocks: list[Block] = []
     rates: dict[int, float] = {}
     shares: dict[str, float] | None = None
-    interrupted = False
-    try:
+    with finished_kept(blocks) as end:
         for block in _blocks(ours, theirs, windows, request, runtime):
             blocks.append(block)  # noqa: PERF402 - what came before Ctrl-C is kept
         note("timing square products")
         rates = product_rates(runtime.device, runtime.threads)
         note("watching where the time goes")
         shares = _shares(ours, windows[0], runtime)
-    except KeyboardInterrupt:
-        interrupted = True
-        if not blocks:
-            raise
     device, settings = str(runtime.describe()["device"]), _settings(request, experiment, runtime)
-    speeds = Speeds.of(blocks)
-    return StepReport(device, torch.__version__, settings, speeds, difference, rates, shares, interrupted)
+    figures = (Speeds.of(blocks), difference, rates, shares)
+    return StepReport(device, torch.__version__, settings, *figures, end.cause is not None)
 
 
 def print_report(report: StepReport, wants_json: bool) -> None:
@@ -165,7 +161,7 @@ def as_json(report: StepReport) -> str:
 
 def render(report: StepReport, console: Console) -> None:
     """Print the figures with all that they must be read with."""
-    what, speeds = report.settings, report.speeds
+    what, speeds, found = report.settings, report.speeds, report.document()
     lines = [
         f"{report.device}, {counted(int(str(what['threads'])), 'thread')}, torch {report.torch}",
         f"{what['recipe']}: {what['model']}, {what['batch_tokens']} tokens x {what['accumulate']}, amp {what['amp']}\n",
@@ -176,7 +172,7 @@ def render(report: StepReport, console: Console) -> None:
         f"same model  losses differ by at most {report.largest_loss_difference:.1e} in {CHECKED_STEPS} steps",
         *([""] + [f"{name:<14}{share:>6.1%}" for name, share in (report.time_by_part or {}).items()]),
         "",
-        *(f"{name}: {meaning}" for name, meaning in _MEANINGS.items()),
+        *(f"{name}: {meaning}" for name, meaning in _MEANINGS.items() if found[name] is not None),
     ]
     if report.interrupted:
         done = f"{len(speeds.ratios)} of {counted(int(str(what['repeats'])), 'block')}"

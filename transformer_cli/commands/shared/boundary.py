@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from transformer_cli.errors import NO_SPACE, Interrupted, TfmError, UserError
-from transformer_cli.wording import printable
+from transformer_cli.wording import numbers, printable
 
 
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
@@ -60,7 +60,14 @@ class _Terminated(SystemExit):
 
 
 def _in_our_form(error: typer.TyperException) -> UserError:
-    """Return what the parser has to say, with the place where more is told."""
+    """Return what the parser has to say: of a number which are allowed, of all else where more is told."""
+    param: Any = getattr(error, "param", None)
+    problems: list[Any] = getattr(error.__cause__, "errors", list)()  # pydantic's
+    if problems and (kind := param.type_descriptor.annotation) in (int, float):
+        expected = numbers(whole=kind is int, least=param.min, most=param.max)
+        if problems[0]["type"] == "int_parsing_size":
+            expected = "a whole number of fewer digits"
+        return UserError(f"{param.opts[0]} is not valid", got=problems[0]["input"], expected=expected)
     error.message = error.message.removeprefix("Value error, ")  # by which pydantic, inside, means: not one of these
     what = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)

@@ -1,0 +1,43 @@
+"""Which files of a run folder are a run's own: what a command writes there by itself. All others are a user's.
+
+Not here: which of them are needed (``run_folder.py``).
+"""
+
+import re
+from pathlib import Path
+
+from transformer_cli.errors import RunError
+from transformer_cli.wording import counted
+
+_NAMED = 5  # files in a message
+_OWN = re.compile(
+    r"""
+    (.*/)? \.tmp-.*                                     # what an interrupted write has left, see durable.py
+    | (run|confidence)\.json | config\.yaml | train\.log | \.lock
+    | tokenizer(\.src|\.tgt)?\.model
+    | (model|single|shortlist)\.safetensors
+    | (metrics|samples|scores)\.jsonl
+    | checkpoints/step-\d+/ ( (model|ema|optimizer)\.safetensors | state\.json )
+    | (checkpoints/step-\d+/)? ctranslate2/             # an export, see export/folder.py
+      ( export\.json | README\.txt | model\.bin | config\.json | \w+_vocabulary\.json | tokenizer(\.src|\.tgt)?\.model )
+    """,
+    re.VERBOSE,
+)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Check that a run folder which is to be replaced holds nothing but what belongs to a run.
+
+    Raises:
+        RunError: it holds something else, which would be lost.
+    """
+    files = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    names = sorted(name for path in files if not _OWN.fullmatch(name := path.relative_to(folder).as_posix()))
+    if names:
+        more = [f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+        raise RunError(
+            "holds files that are not of a run, and would be lost",
+            where=str(folder),
+            got=f"{counted(len(names), 'file')}: {', '.join([*names[:_NAMED], *more])}",
+            hint="move them to another place, or choose another folder with --run",
+        )
