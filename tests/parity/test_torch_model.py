@@ -57,12 +57,13 @@ def test_outputs_and_gradients(settings: dict, dtype: torch.dtype, training: boo
 
 
 def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> None:
-    config = ModelConfig.model_validate(TINY | {"dropout": 0.3})
+    other = {"embedding_dropout": 0.1, "residual_dropout": 0.2}
+    config = ModelConfig.model_validate(TINY | {"dropout": 0.3} | other)
     ours = Transformer(config, VOCAB, VOCAB)
     theirs = TorchTransformer(ours, config)
     ours_p = [module.p for module in ours.modules() if isinstance(module, Dropout)]
     assert [module.p for module in theirs.modules() if isinstance(module, nn.Dropout)] == ours_p
-    assert len(ours_p) == 2 + 2 * 3 + 2 * 4  # embeddings, encoder layers, decoder layers
+    assert ours_p == [0.1] * 2 + [0.3, 0.2, 0.2] * 2 + [0.3, 0.2, 0.2, 0.2] * 2  # embeddings, encoder, decoder
     assert {module.dropout for module in theirs.modules() if isinstance(module, nn.MultiheadAttention)} == {0.0}
 
 
@@ -76,7 +77,6 @@ def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> N
         ({"attention_scale": False}, "attention_scale"),
         ({"bias": False}, "bias"),
         ({"attention_dropout": 0.1}, "attention_dropout"),
-        ({"residual_dropout": 0.1}, "another dropout"),
         ({"word_dropout": 0.1}, "word_dropout"),
         ({"qk_norm": True}, "qk_norm"),
     ],
