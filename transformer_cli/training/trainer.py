@@ -24,7 +24,7 @@ from transformer_cli.errors import DataError, DiskFull, TfmError, TrainingFailed
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
-from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget, stored_budget
+from transformer_cli.training.budget import LAST_TIMED_STEP, StepTimer, steps_in_budget
 from transformer_cli.training.data_order import DataOrder, Window, batches_per_step
 from transformer_cli.training.journal import Journal
 from transformer_cli.training.limits import Limits, diverged
@@ -93,7 +93,7 @@ class Trainer:
             Interrupted: a signal asked to stop; the state is saved.
             TrainingFailed, DiskFull: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
         """
-        self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
+        self._limits.take_up(self.run.info)
         if self._limits.is_over(self.state) and averaging.is_settled(self.run, self.settings):
             self._journal.note(f"ended by {self._limits.reached(self.state)}; to go on, raise it or set it to null")
             return self._report("already finished")
@@ -178,22 +178,21 @@ class Trainer:
 
     def _fix_time_budget(self) -> None:
         """Turn ``max_minutes`` into steps, once, as soon as enough steps were timed, and store the number at once."""
-        minutes = self.settings.max_minutes
-        if minutes is None or self._limits.budget_steps is not None:
+        if (budget := self._limits.budget_seconds) is None:
             return
         is_warm = self.state.step >= self.settings.warmup_steps
-        if not self._ranks.broadcast(self._timer.is_ready(is_warm, 60 * minutes)):  # the main rank's clock counts
+        if not self._ranks.broadcast(self._timer.is_ready(is_warm, budget)):  # the main rank's clock counts
             return
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
-        left, validation = 60 * minutes - self._journal.elapsed, self._journal.elapsed - before
+        left, validation = budget - self._journal.elapsed, self._journal.elapsed - before
         left -= validation * averaging.is_wanted(self.settings)  # it has one of its own
         step_seconds = self._order.mean_step_seconds(self.state.epoch, self._timer.seconds_per_token())
         steps = steps_in_budget(self.state.step, left, step_seconds, validation, self.settings.validate_every)
         steps = self._ranks.broadcast(steps)
         self._limits.settle(steps)
-        time_budget = {"minutes": minutes, "steps": steps}
-        self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
+        minutes, total = self.settings.max_minutes, self._limits.total_steps
+        self.run.update_info({"time_budget": {"minutes": minutes, "steps": steps}, "total_steps": total})
         self._journal.note(f"train.max_minutes {minutes:g} comes to {steps:,} steps", *self._schedule.warnings(steps))
 
     def _log(self, rate: float, norm: float | None) -> None:
@@ -248,7 +247,8 @@ class Trainer:
             self._saved = state.copy()
         needed = averaging.steps_to_average(self.run, settings, state.step)
         self.run.prune(settings.keep_last, settings.keep_best, settings.stop_metric, needed)
-        self.run.update_info({"status": status, "step": state.step, "best": state.best})
+        spent = self._limits.spent(self._journal.elapsed)
+        self.run.update_info({"status": status, "step": state.step, "best": state.best, **spent})
 
     # Beginning and end
 
