@@ -121,6 +121,27 @@ def test_two_runs_propose_and_the_reference_chooses(tfm: Tfm, run: Path, files: 
     assert of_both == closest  # the same weights twice: nothing better to choose from
 
 
+def test_an_ensemble_distils_what_it_translates(tfm: Tfm, run: Path, files: Path, tmp_path: Path) -> None:
+    sides = files / "dev.en", files / "dev.de"
+    early = tmp_path / "early"
+    steps = ["-s", "train.max_steps=25", "-s", "train.seed=2"]
+    assert tfm("train", "-c", files / "my.yaml", "--run", early, "-q", *TINY, *steps).code == 0
+    pair, out = ["--run", run, "--run", early], tmp_path / "distilled.tsv"
+
+    def augmented(*arguments: object) -> list[list[str]]:
+        done = tfm("augment", "--pairs", *sides, "-o", out, "--max-ratio", "50", "-b", "3", "--json", *arguments)
+        assert done.code == 0, done.err
+        wanted = ("--ensemble" in arguments, 1 if "--ensemble" in arguments else 2, [str(run), str(early)])
+        assert (done.json["ensemble"], len(done.json["decode"]), done.json["runs"]) == wanted
+        return rows(out)
+
+    sources = list(dict.fromkeys(sides[0].read_text(encoding="utf-8").split("\n")[:-1]))
+    together = tfm("translate", *pair, "-b", "3", *sources).lines
+    found = augmented(*pair, "--ensemble")
+    assert found == [[src, tgt] for src, tgt in zip(sources, together, strict=True)]
+    assert found != augmented(*pair)  # each proposes, the better score wins
+
+
 def test_the_recipe_of_the_docs_trains_with_both_files(
     tfm: Tfm, reverse: Path, files: Path, mono: Path, tmp_path: Path
 ) -> None:
@@ -156,6 +177,8 @@ def test_the_recipe_of_the_docs_trains_with_both_files(
         (["--mono", "{mono}", "-o", "-"], "appears only when it is complete"),
         (["--mono", "{mono}", "--run", "{mono}"], "{mono}"),
         (["--mono", "{mono}", "--run", "{forward}"], "different directions"),
+        (["--mono", "{mono}", "--ensemble"], "--ensemble needs several runs"),
+        (["--mono", "{mono}", "--ensemble", "--run", "{forward}"], "cannot translate together"),
         (["--mono", "{mono}", "-b", "0"], "--beam-size"),
         (["--mono", "{mono}", "--max-ratio", "0.5"], "--max-ratio"),
         (["--mono", "{mono}", "--max-ratio", "nan"], "--max-ratio"),
@@ -222,5 +245,5 @@ def test_the_document_has_the_promised_keys(tfm: Tfm, reverse: Path, mono: Path,
     done = tfm("augment", "--mono", mono, "--run", reverse, "-o", tmp_path / "o.tsv", "--json", "-q")
     assert done.err == ""
     assert list(json.loads(done.out)) == [
-        "output", "kind", "runs", "to", "languages", "decode", "tag", "choose", "lines", "pairs", "in_pieces", "dropped", "seconds", "lines_per_second",
+        "output", "kind", "runs", "ensemble", "to", "languages", "decode", "tag", "choose", "lines", "pairs", "in_pieces", "dropped", "seconds", "lines_per_second",
     ]  # fmt: skip

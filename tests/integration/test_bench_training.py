@@ -13,6 +13,9 @@ from toy_language import TINY
 from transformer_cli.benchmark import products, timing, torch_model
 from transformer_cli.benchmark.training import Block
 from transformer_cli.commands.bench import training as bench_training
+from transformer_cli.commands.bench.training import OurStep
+from transformer_cli.config import ModelConfig
+from transformer_cli.training import update
 from transformer_cli.wording import counted
 
 PROMISED = {
@@ -87,12 +90,46 @@ def test_the_table_says_how_to_read_it(tfm: Tfm, files: Path) -> None:
     assert "comparing the losses" in done.err
 
 
-@pytest.mark.parametrize("settings", [{"model.norm_placement": "post"}, {"model.dropout": 0.0}, {"train.amp": "bf16"}])
+DROPOUTS = {"model.embedding_dropout": 0.5, "model.residual_dropout": 0.4, "model.feed_forward_dropout": 0.3}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model.norm_placement": "post"},
+        {"model.dropout": 0.0},
+        {"train.amp": "bf16"},
+        {"model.dropout": 0.2} | DROPOUTS,
+    ],
+)
 def test_other_models_are_compared_too(tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch, settings: dict) -> None:
     monkeypatch.setattr(bench_training, "_shares", lambda *_: None)  # only the losses are looked at
     monkeypatch.setattr(bench_training, "step_flops", lambda *_: 1)
     overrides = [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
     assert json.loads(bench(tfm, files, "--json", *overrides).out)["largest_loss_difference"] < 1e-4
+
+
+def test_a_report_names_every_dropout() -> None:
+    shape = ModelConfig.model_validate({"dropout": 0.2})
+    assert bench_training._dropouts(shape) == "0.2"
+    other = shape.model_copy(update={"feed_forward_dropout": 0.0})
+    assert bench_training._dropouts(other) == "0.2 (embedding), 0.2 (residual), 0 (feed_forward)"
+
+
+@pytest.mark.parametrize("command", ["bench", "train --dry-run", "train"])
+def test_whatever_times_a_step_keeps_freed_memory(
+    tfm: Tfm, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr(update, "keep_freed_memory", lambda: kept.append(command))
+    step = OurStep.__call__
+    monkeypatch.setattr(OurStep, "__call__", lambda *given: step(*given) if kept else pytest.fail("not kept"))
+    if command == "bench":
+        assert "as tfm train does" in bench(tfm, files).out.decode()
+    else:
+        recipe = ["-c", files / "my.yaml", *TINY, "-s", "train.max_steps=2", "--run", tmp_path / "run"]
+        assert tfm(*command.split(), *recipe).code == 0
+    assert kept
 
 
 def test_sides_that_differ_are_a_failure_and_not_timed(tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,10 +167,10 @@ def test_a_model_that_torch_lacks_is_refused(tfm: Tfm, files: Path) -> None:
 
 def test_what_torchs_parts_have_not_is_set_aside_and_said() -> None:
     told: list[str] = []
-    overrides = ("train.optimizer=muon", "train.r_drop=5")
+    overrides = ("train.optimizer=muon", "train.r_drop=5", "train.checkpointing=layer")
     config = bench_training._config(bench_training.TrainingBenchRequest(overrides=overrides), told.append)
-    assert (config.train.optimizer, config.train.r_drop) == ("adamw", 0.0)
-    assert [note.partition(": ")[2] for note in told] == ["train.optimizer, train.r_drop"]
+    assert (config.train.optimizer, config.train.r_drop, config.train.checkpointing) == ("adamw", 0.0, "none")
+    assert [note.partition(": ")[2] for note in told] == ["train.optimizer, train.r_drop, train.checkpointing"]
 
 
 def test_the_default_is_the_phrasebook_with_a_tiny_model() -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 import killable_run
 import pytest
 import torch
-from training_rig import hashes, look, small_config, small_pairs, small_tokenizer, small_trainer
+from training_rig import Silent, hashes, look, small_config, small_pairs, small_tokenizer, small_trainer
 
 from transformer_cli.checkpoint import RunFolder, build_model
 from transformer_cli.errors import DataError, DiskFull, Interrupted, RunError, TrainingFailed
 from transformer_cli.training import trainer as trainer_module
+from transformer_cli.training.update import Updater
 
 STEPS = 30  # ten epochs of the rig
 
@@ -252,6 +253,31 @@ def test_minutes_become_steps_once_and_are_stored(tmp_path, monkeypatch):
     longer = small_trainer(tmp_path / "run", small_config(**config.train.model_dump() | {"max_minutes": 3.0}))
     longer.resume()
     assert longer.train().steps == 2 * stored["steps"]
+
+
+def test_a_stop_gives_no_minutes_back(tmp_path, monkeypatch):
+    now, step = [0.0], Updater.step
+
+    def a_second_long(*arguments):
+        now[0] += 1.0
+        step(*arguments)
+
+    monkeypatch.setattr(trainer_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Updater, "step", a_second_long)
+    config = small_config(max_steps=None, max_minutes=1.5, accumulate=1, validate_every=500, save_every=500)
+    small_trainer(tmp_path / "run", config)
+    for stopped_at in (10, 20, 30):
+        progress = Silent()
+        progress.stepped = lambda at, _, end=stopped_at: os.kill(os.getpid(), signal.SIGINT) if at == end else None
+        trainer = small_trainer(tmp_path / "run", config, progress=progress)
+        trainer.resume()
+        with pytest.raises(Interrupted):
+            trainer.train()
+        assert RunFolder.open(tmp_path / "run").info["time_budget_spent"] == stopped_at
+        now[0] += 1000.0  # nobody trains
+    trainer = small_trainer(tmp_path / "run", config)
+    trainer.resume()
+    assert trainer.train().steps == pytest.approx(90, abs=3)  # the mean step is not quite that of the timed ones
 
 
 def test_a_warmup_longer_than_the_run_is_announced_once(tmp_path):

@@ -6,12 +6,14 @@ from model_rig import TINY, VOCAB, sentences, tiny_model
 from torch import nn
 from torch_twins import TOLERANCE
 
-from transformer_cli.benchmark.torch_model import TorchStep, TorchTransformer, model_twins
+from transformer_cli.benchmark.torch_model import TorchStep, TorchTransformer, model_twins, torch_settings
 from transformer_cli.config import ModelConfig
 from transformer_cli.data.batching import Batch
 from transformer_cli.errors import UserError
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.recipe import load_recipe
+from transformer_cli.shipped import shipped_recipes
 
 
 def twin_of(model: Transformer, **settings: object) -> TorchTransformer:
@@ -57,13 +59,19 @@ def test_outputs_and_gradients(settings: dict, dtype: torch.dtype, training: boo
 
 
 def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> None:
-    config = ModelConfig.model_validate(TINY | {"dropout": 0.3})
+    other = {"embedding_dropout": 0.1, "residual_dropout": 0.2}
+    config = ModelConfig.model_validate(TINY | {"dropout": 0.3} | other)
     ours = Transformer(config, VOCAB, VOCAB)
     theirs = TorchTransformer(ours, config)
     ours_p = [module.p for module in ours.modules() if isinstance(module, Dropout)]
     assert [module.p for module in theirs.modules() if isinstance(module, nn.Dropout)] == ours_p
-    assert len(ours_p) == 2 + 2 * 3 + 2 * 4  # embeddings, encoder layers, decoder layers
+    assert ours_p == [0.1] * 2 + [0.3, 0.2, 0.2] * 2 + [0.3, 0.2, 0.2, 0.2] * 2  # embeddings, encoder, decoder
     assert {module.dropout for module in theirs.modules() if isinstance(module, nn.MultiheadAttention)} == {0.0}
+
+
+@pytest.mark.parametrize("recipe", shipped_recipes())
+def test_every_recipe_that_is_shipped_has_a_counterpart(recipe: str) -> None:
+    assert torch_settings(load_recipe(recipe).model)["nhead"] > 0
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,6 @@ def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> N
         ({"attention_scale": False}, "attention_scale"),
         ({"bias": False}, "bias"),
         ({"attention_dropout": 0.1}, "attention_dropout"),
-        ({"residual_dropout": 0.1}, "another dropout"),
         ({"word_dropout": 0.1}, "word_dropout"),
         ({"qk_norm": True}, "qk_norm"),
     ],

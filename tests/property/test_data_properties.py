@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import DataConfig, TokenizerConfig
-from transformer_cli.data.batching import TokenizedPairs, collate, epoch_batches, token_share
+from transformer_cli.data.batching import TokenizedPairs, collate, count_batches, epoch_batches, token_share
 from transformer_cli.data.corpus import load_corpus
 from transformer_cli.data.lines import iter_lines, read_lines
 from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
@@ -137,6 +137,7 @@ def test_batches_are_a_partition_within_the_budget_and_pure(
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(src[batch].max(), tgt[batch].max()) <= batch_tokens
     np.random.seed(epoch % 7)  # the global generator has no say
+    assert count_batches(np.sort(np.maximum(src, tgt)), batch_tokens, seed=seed, epoch=epoch) == len(batches)
     again = epoch_batches(src.copy(), tgt.copy(), batch_tokens, seed=seed, epoch=epoch)
     assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in again]
 

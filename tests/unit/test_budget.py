@@ -4,6 +4,7 @@ from training_rig import runtime, small_config, small_pairs, small_tokenizer
 
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.epochs import EpochPairs
+from transformer_cli.training import data_order
 from transformer_cli.training.budget import StepTimer, steps_in_budget, steps_within, stored_budget
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.estimate import estimate
@@ -91,6 +92,14 @@ def test_windows_read_every_batch_once_and_end_with_the_epoch():
     assert len(window) == len(batches) % 4 or 4
     assert order.steps_per_epoch(0) == -(-len(batches) // 4)
     assert sorted(i for rows in seen for i in rows) == list(range(60))
+
+
+def test_the_steps_of_coming_epochs_are_counted_without_cutting_them(monkeypatch):
+    wanted = [len(DataOrder(EpochPairs(small_pairs()), 60, 1, seed=1).epoch(number).batches) for number in range(20)]
+    assert len(set(wanted)) > 1
+    monkeypatch.setattr(data_order, "epoch_batches", lambda *_, **__: pytest.fail("an epoch was cut"))
+    order = DataOrder(EpochPairs(small_pairs()), 60, 1, seed=1)
+    assert steps_within(settings(max_epochs=20), order.steps_per_epoch, None) == sum(wanted)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

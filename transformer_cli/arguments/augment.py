@@ -34,8 +34,11 @@ Runs = Annotated[
         "--run",
         parser=run_path,
         metavar="<path>",
-        help="Run that translates; repeatable: each proposes translations.",
+        help="Run that translates; repeatable: each proposes translations, or see --ensemble.",
     ),
+]
+Ensemble = Annotated[
+    bool, typer.Option("--ensemble", help="The runs, of one tokenizer, translate together, as in tfm translate.")
 ]
 PairsOutput = Annotated[str, typer.Option("--output", "-o", help="TSV to write: source, target; .gz is packed.")]
 Mono = Annotated[
@@ -58,6 +61,7 @@ MaxRatio = Annotated[
 def augment(
     runs: Runs,
     output: PairsOutput,
+    ensemble: Ensemble = False,
     mono: Mono = None,
     pairs: OwnPairs = None,
     tag: Tag = None,
@@ -80,6 +84,7 @@ def augment(
         mono=mono,
         pairs=pairs,
         runs=tuple(runs),
+        ensemble=ensemble,
         output=output,
         search=search_options(beam_size, length_penalty, batch_size, batch_tokens),
         tag=tag,

@@ -45,11 +45,7 @@ def torch_settings(config: "ModelConfig") -> dict[str, Any]:
         "positions inside attention": config.positions not in ("sinusoidal", "learned", "none"),
         "norm rms": config.norm == "rms",
         "bias false, which takes the biases of the norms away too": not config.bias,
-        "attention_dropout apart from dropout": config.attention_dropout > 0,
-        "another dropout in some places": any(
-            value is not None
-            for value in (config.embedding_dropout, config.residual_dropout, config.feed_forward_dropout)
-        ),
+        "attention_dropout": config.attention_dropout > 0,
         "word_dropout": config.word_dropout > 0,
         "qk_norm": config.qk_norm,
     }
@@ -59,7 +55,7 @@ def torch_settings(config: "ModelConfig") -> dict[str, Any]:
         "d_model": config.d_model,
         "nhead": config.n_heads,
         "dim_feedforward": config.d_ff,
-        "dropout": config.dropout,
+        "dropout": config.dropout_at("residual"),
         "activation": config.activation,
         "norm_first": config.norm_placement == "pre",
         "batch_first": True,
@@ -93,8 +89,8 @@ class TorchTransformer(nn.Module):
         super().__init__()
         settings, pre = torch_settings(config), config.norm_placement == "pre"
         self.pad_id = ours.pad_id
-        self.src_embedding = TorchEmbedding(ours.src_embedding, config.dropout)
-        self.tgt_embedding = TorchEmbedding(ours.tgt_embedding, config.dropout)
+        self.src_embedding = TorchEmbedding(ours.src_embedding, config.dropout_at("embedding"))
+        self.tgt_embedding = TorchEmbedding(ours.tgt_embedding, config.dropout_at("embedding"))
         self.encoder = nn.TransformerEncoder(
             nn.TransformerEncoderLayer(**settings),
             config.encoder_layers,
@@ -109,6 +105,8 @@ class TorchTransformer(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0  # torch's layers put their dropout on the attention weights as well
+            elif isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+                module.dropout.p = config.dropout_at("feed_forward")  # between the two matrices
         self.output = nn.Linear(config.d_model, ours.output.out_features, bias=False)
         if config.tie_embeddings == "all":
             self.src_embedding.tokens.weight = self.tgt_embedding.tokens.weight
@@ -148,8 +146,9 @@ class TorchStep:
         """Update the weights by the batches of a window; return its loss per target token."""
         n_tokens = sum(batch.n_tokens for batch in window)
         losses = [self._backward(batch, n_tokens) for batch in window]
-        limit = math.inf if self._clip_norm is None else self._clip_norm
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        norm = nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
+        if self._clip_norm is not None:
+            nn.utils.clip_grads_with_norm_(self.model.parameters(), self._clip_norm, norm)
         loss, _ = torch.stack([torch.stack(losses).sum(), norm]).tolist()
         for group in self._optimizer.param_groups:
             group["lr"] = rate

@@ -34,6 +34,7 @@ class AugmentRequest:
     runs: tuple[Path, ...]
     output: str
     search: dict[str, Any]
+    ensemble: bool = False  # the runs translate together; otherwise each proposes translations
     tag: bool | None = None  # None: yes for --mono
     choose: str = "score"  # score | reference
     max_ratio: float = 2.0
@@ -45,6 +46,11 @@ class AugmentRequest:
     def inputs(self) -> list[str]:
         """The files that are read; the first is translated."""
         return list(self.pairs) if self.pairs is not None else [str(self.mono)]
+
+    @property
+    def groups(self) -> list[tuple[Path, ...]]:
+        """The runs, those together that translate together."""
+        return [self.runs] if self.ensemble else [(run,) for run in self.runs]
 
     @property
     def tags(self) -> bool:
@@ -59,9 +65,10 @@ class AugmentReport:
     output: str
     kind: str  # back-translation | distillation
     runs: list[str]
+    ensemble: bool  # they translated together
     to: str  # the language that they translated into
     languages: list[str]  # of the two columns
-    decode: list[dict[str, Any]]  # of each run
+    decode: list[dict[str, Any]]  # of each run, or of the ensemble
     tag: str | None
     choose: str
     lines: int  # read
@@ -83,7 +90,7 @@ def run_augment(request: AugmentRequest) -> AugmentReport:
     note = note_on_stderr(request.quiet)
     began = time.monotonic()
     with output_file(request.output) as file:  # first: a place that cannot be written is known before a model is loaded
-        translators = [Translator.from_run(run, device=request.device, to=request.to) for run in request.runs]
+        translators = [Translator.from_runs(runs, request.device, request.to) for runs in request.groups]
         _check_direction(request, translators)
         maker = _maker(request, translators, note)
         total = _count(request.inputs)
@@ -104,6 +111,8 @@ def as_json(report: AugmentReport) -> str:
 def _check(request: AugmentRequest) -> None:
     if (request.mono is None) == (request.pairs is None):
         raise UserError("give exactly one of --mono FILE and --pairs SRC TGT")
+    if request.ensemble and len(request.runs) == 1:
+        raise UserError("--ensemble needs several runs", got="one --run", hint="give another --run, or leave it away")
     if request.output in ("", "-") or "" in request.inputs:
         raise UserError("a file name is missing", expected="--output FILE: it appears only when it is complete")
     if os.path.realpath(request.output) in map(os.path.realpath, request.inputs):
@@ -142,8 +151,8 @@ def _maker(request: AugmentRequest, translators: list[Translator], note: Note) -
     return PairMaker(
         translators,
         [
-            search_settings(translator.config.decode, request.search, [run], request.device, note)
-            for translator, run in zip(translators, request.runs, strict=True)
+            search_settings(translator.config.decode, request.search, runs, request.device, note)
+            for translator, runs in zip(translators, request.groups, strict=True)
         ],
         back=request.mono is not None,
         tag=request.tags,
@@ -218,6 +227,7 @@ def _report(request: AugmentRequest, maker: PairMaker, translator: Translator, s
         output=request.output,
         kind="distillation" if request.mono is None else "back-translation",
         runs=[str(run) for run in request.runs],
+        ensemble=request.ensemble,
         to=translator.tgt_lang,
         languages=languages if request.mono is None else languages[::-1],
         decode=[asdict(settings) for settings in maker.settings],

@@ -29,7 +29,7 @@ from transformer_cli.model.attention import flash_refusal
 from transformer_cli.model.kernels import pattern_of, pattern_remark
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.recipe import find_recipe, load_recipe
-from transformer_cli.runtime import RankPlace, Runtime, keep_freed_memory
+from transformer_cli.runtime import RankPlace, Runtime
 from transformer_cli.training.continuation import refuse_changes
 from transformer_cli.training.data_order import batches_per_step
 from transformer_cli.training.progress import PlainProgress, Progress, RichProgress
@@ -64,7 +64,6 @@ def run_training(request: TrainRequest) -> TrainingReport:
     if request.resume and request.overwrite:
         raise ConfigError("--resume and --overwrite exclude each other")
     refuse_idle_overwrite(request)
-    keep_freed_memory()
     place = RankPlace.from_environment()
     with joined(place) as ranks:
         quiet = replace(request, quiet=request.quiet or not ranks.is_main)

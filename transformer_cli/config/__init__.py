@@ -139,8 +139,7 @@ class Config(Section):
     @model_validator(mode="after")
     def _passes_differ(self) -> "Config":
         model = self.model
-        places = [model.dropout_at(place) for place in ("embedding", "residual", "feed_forward")]
-        if self.train.r_drop and not any([*places, model.word_dropout, model.attention_dropout]):
+        if self.train.r_drop and not any([*model.dropouts().values(), model.word_dropout, model.attention_dropout]):
             raise ValueError("train.r_drop compares two dropouts of a batch, and there is none: raise model.dropout")
         return self
 

@@ -1,6 +1,6 @@
 """``model``: the Transformer."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
@@ -12,6 +12,7 @@ _LARGEST_FACTOR = 1e6
 Width = Annotated[int, Field(ge=1, le=65_536)]
 Depth = Annotated[int, Field(ge=1, le=1_000)]
 Factor = Annotated[float, Field(gt=0, le=_LARGEST_FACTOR)]
+DropoutPlace = Literal["embedding", "residual", "feed_forward"]
 Positions = Literal["sinusoidal", "learned", "rotary", "transformer_xl", "t5", "alibi", "none"]
 
 
@@ -92,7 +93,11 @@ class ModelConfig(Section):
         """Whether some of its parameters belong to a position, so that it knows none beyond ``data.max_length``."""
         return self.positions == "learned" or self.attention.encoder == "linformer"
 
-    def dropout_at(self, place: Literal["embedding", "residual", "feed_forward"]) -> float:
+    def dropout_at(self, place: DropoutPlace) -> float:
         """Return the dropout probability of a place: its own, or that of all places."""
         own: float | None = getattr(self, f"{place}_dropout")
         return self.dropout if own is None else own
+
+    def dropouts(self) -> dict[DropoutPlace, float]:
+        """Return the dropout probability of every place."""
+        return {place: self.dropout_at(place) for place in get_args(DropoutPlace)}

@@ -5,9 +5,10 @@ Legend: B batch, S source length, T target length.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from transformer_cli.data.tokenizer import BOS, EOS, PAD, Tokenizer
 Ids = np.ndarray[tuple[int], np.dtype[np.int32]]
 Lengths = np.ndarray[tuple[int], np.dtype[np.int32]]
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+Noise = np.ndarray[tuple[int], np.dtype[np.float64]]
 _CHUNK = 20_000  # lines tokenised at a time: Python lists of ids take 20 times the memory of the arrays they become
 
 
@@ -135,16 +137,38 @@ def epoch_batches(
     Returns:
         Places of pairs, a batch each.
     """
-    rng = np.random.default_rng([seed, epoch])
-    order = _by_length(src_lengths, tgt_lengths, rng)
-    longest, first = np.maximum(src_lengths, tgt_lengths)[order], rng.random()
+    rng, noise, first = _drawn(len(src_lengths), seed, epoch)
+    order = _by_length(src_lengths, tgt_lengths, noise)
+    longest = np.maximum(src_lengths, tgt_lengths)[order]
     batches = _cut(order, longest, batch_tokens, first)
     if count is not None and len(batches) != count:
         batches = _cut_into(count, order, longest, first)
     return [batches[i] for i in np.argsort(rng.random(len(batches)))]
 
 
-def _by_length(src_lengths: Lengths, tgt_lengths: Lengths, rng: np.random.Generator) -> Indices:
+def count_batches(longest: Lengths, batch_tokens: int, *, seed: int, epoch: int) -> int:
+    """Return how many batches ``epoch_batches`` makes where it is free to.
+
+    Nothing is sorted: noise puts no pair behind a longer one, so every epoch cuts the same lengths. For two million
+    pairs that takes 40 ms, a twentieth of the time of cutting.
+
+    Args:
+        longest: the longer side of each pair, ascending.
+        batch_tokens: as of ``epoch_batches``, like the others.
+        seed: of the run.
+        epoch: counted from 0.
+    """
+    first = _drawn(len(longest), seed, epoch)[2]
+    return sum(1 for _ in _ends(longest, batch_tokens, first))
+
+
+def _drawn(n_pairs: int, seed: int, epoch: int) -> tuple[np.random.Generator, Noise, float]:
+    """Draw what an epoch's batches depend on: noise for each pair, and the first batch's share of the budget."""
+    rng = np.random.default_rng([seed, epoch])
+    return rng, rng.uniform(-1, 1, n_pairs), rng.random()
+
+
+def _by_length(src_lengths: Lengths, tgt_lengths: Lengths, noise: Noise) -> Indices:
     """Sort by the longer side, then by the difference of the sides, up and down in turn.
 
     So neighbours are alike in both lengths: 97 % real tokens on Multi30k at 2048 tokens a batch, where sorting by
@@ -152,24 +176,27 @@ def _by_length(src_lengths: Lengths, tgt_lengths: Lengths, rng: np.random.Genera
     noise on the longer side as well would mix more and cost 3 to 6 % of the tokens.
     """
     longest = np.maximum(src_lengths, tgt_lengths)
-    difference = src_lengths - tgt_lengths + rng.uniform(-1, 1, len(longest))
+    difference = src_lengths - tgt_lengths + noise
     return np.lexsort((np.where(longest % 2, difference, -difference), longest))
 
 
 def _cut(order: Indices, longest: Lengths, batch_tokens: int, first: float) -> list[Indices]:
-    """Cut a sorted order into batches; the first gets a share of the budget, so that cuts fall elsewhere each epoch.
+    """Cut a sorted order into batches; the first gets a share of the budget, so that cuts fall elsewhere each epoch."""
+    return [order[start:end] for start, end in pairwise([0, *_ends(longest, batch_tokens, first)])]
+
+
+def _ends(longest: Lengths, batch_tokens: int, first: float) -> Iterator[int]:
+    """Yield where the batches of a sorted order end.
 
     The tokens of a batch grow with every pair, so its end is found by halving: looking at each pair in turn took ten
     times as long.
     """
-    batches: list[Indices] = []
     start, budget = 0, batch_tokens * first
-    while start < len(order):
-        most = min(len(order) - start, max(1, int(budget // longest.item(start))))  # all of them as short as the first
-        size = 1 + bisect_right(range(2, most + 1), budget, key=lambda n: n * longest.item(start + n - 1))
-        batches.append(order[start : start + size])
-        start, budget = start + size, batch_tokens
-    return batches
+    while start < len(longest):
+        most = min(len(longest) - start, max(1, int(budget // longest.item(start))))  # all as short as the first
+        start += 1 + bisect_right(range(2, most + 1), budget, key=lambda n: n * longest.item(start + n - 1))
+        yield start
+        budget = batch_tokens
 
 
 def _cut_into(count: int, order: Indices, longest: Lengths, first: float) -> list[Indices]:
@@ -179,7 +206,7 @@ def _cut_into(count: int, order: Indices, longest: Lengths, first: float) -> lis
     """
 
     def is_enough(budget: int) -> bool:
-        return len(_cut(order, longest, budget, first)) <= count
+        return sum(1 for _ in _ends(longest, budget, first)) <= count
 
     most = 1 + int(len(order) * longest[-1] / max(first, 1e-9))  # everything fits into the first batch
     budget = bisect_left(range(most), True, key=is_enough)

@@ -6,8 +6,10 @@ gradient is still exact, because the loss is divided by the tokens that the wind
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from transformer_cli.config import TrainConfig
-from transformer_cli.data.batching import Indices, Lengths, TokenizedPairs, epoch_batches
+from transformer_cli.data.batching import Indices, Lengths, TokenizedPairs, count_batches, epoch_batches
 from transformer_cli.data.epochs import EpochPairs
 
 
@@ -53,6 +55,7 @@ class DataOrder:
     def __init__(self, pairs: EpochPairs, batch_tokens: int, accumulate: int, seed: int) -> None:
         self._pairs, self._batch_tokens, self._accumulate, self._seed = pairs, batch_tokens, accumulate, seed
         self._counts: dict[int, int] = {}
+        self._longest: dict[int, Lengths] = {}  # by the number of pairs of an epoch
         self._cached: tuple[int, Window] | None = None
 
     def epoch(self, number: int) -> Window:
@@ -61,7 +64,8 @@ class DataOrder:
             self._cached = None
             count = self._n_batches(number)  # first: it may look at epoch 0
             pairs = self._pairs.pairs(number)
-            made = self._cut(pairs.src_lengths, pairs.tgt_lengths, number, count)
+            lengths, seed = (pairs.src_lengths, pairs.tgt_lengths), self._seed
+            made = epoch_batches(*lengths, self._batch_tokens, seed=seed, epoch=number, count=count)
             self._cached = (number, Window(pairs, made))
         return self._cached[1]
 
@@ -95,8 +99,13 @@ class DataOrder:
 
     def _n_batches(self, epoch: int) -> int:
         if epoch not in self._counts:
-            self._counts[epoch] = len(self._cut(*self._pairs.typical_lengths(epoch), epoch))
+            longest = self._longer_sides(epoch)
+            self._counts[epoch] = count_batches(longest, self._batch_tokens, seed=self._seed, epoch=epoch)
         return self._counts[epoch]
 
-    def _cut(self, src: Lengths, tgt: Lengths, epoch: int, count: int | None = None) -> list[Indices]:
-        return epoch_batches(src, tgt, self._batch_tokens, seed=self._seed, epoch=epoch, count=count)
+    def _longer_sides(self, epoch: int) -> Lengths:
+        """Return the usual lengths of an epoch's longer sides, ascending; sorted once for all epochs of a kind."""
+        src, tgt = self._pairs.typical_lengths(epoch)
+        if len(src) not in self._longest:
+            self._longest[len(src)] = np.sort(np.maximum(src, tgt))
+        return self._longest[len(src)]

@@ -1,5 +1,8 @@
 """When a run is over."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import TrainConfig
 from transformer_cli.errors import RunError, TrainingFailed
@@ -8,14 +11,29 @@ from transformer_cli.training.data_order import DataOrder
 from transformer_cli.training.state import TrainState
 from transformer_cli.wording import counted
 
+_SPENT = "time_budget_spent"  # entry of run.json, seconds
+
 
 class Limits:
     """The end of a run, as a function of its settings and its state."""
 
     def __init__(self, settings: TrainConfig, order: DataOrder) -> None:
         self._settings, self._order = settings, order
+        self._spent_before = 0.0  # seconds of train.max_minutes, by the commands before this one
         self.budget_steps: int | None = None  # what train.max_minutes came to
         self.total_steps: int | None = None
+
+    def take_up(self, info: Mapping[str, Any]) -> None:
+        """Go on with what ``run.json`` says of the time budget: the seconds spent, or the steps that it came to."""
+        self._spent_before = float(info.get(_SPENT, 0.0))
+        self.settle(stored_budget(info, self._settings.max_minutes))
+
+    def spent(self, elapsed: float) -> dict[str, float]:
+        """Return what ``run.json`` shall say of the time budget after so many seconds of this command.
+
+        Nothing once the budget is a number of steps. A run that is killed loses the seconds since its last checkpoint.
+        """
+        return {} if self.budget_seconds is None else {_SPENT: self._spent_before + elapsed}
 
     def settle(self, budget_steps: int | None) -> None:
         """Work out the last step; again when ``max_minutes`` has become a number of steps."""
@@ -24,9 +42,9 @@ class Limits:
 
     @property
     def budget_seconds(self) -> float | None:
-        """What ``max_minutes`` allows, as long as it has not become a number of steps."""
+        """What this command may spend of ``max_minutes``, as long as they have not become a number of steps."""
         minutes = self._settings.max_minutes
-        return None if minutes is None or self.budget_steps is not None else 60 * minutes
+        return None if minutes is None or self.budget_steps is not None else 60 * minutes - self._spent_before
 
     def is_over(self, state: TrainState) -> bool:
         """Return whether any limit is reached."""
@@ -42,7 +60,7 @@ class Limits:
         settings, steps = self._settings, state.step
         names = {
             f"train.max_steps {settings.max_steps}": settings.max_steps is not None and steps >= settings.max_steps,
-            f"train.max_minutes ({self.budget_steps} steps)": self.budget_steps is not None
+            f"train.max_minutes ({counted(self.budget_steps or 0, 'step')})": self.budget_steps is not None
             and steps >= self.budget_steps,
             f"train.max_epochs {settings.max_epochs}": settings.max_epochs is not None
             and state.epoch >= settings.max_epochs,

@@ -24,7 +24,7 @@ from transformer_cli.errors import DataError, DiskFull, TfmError, TrainingFailed
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime, stream_seed
 from transformer_cli.training import averaging, continuation
-from transformer_cli.training.budget import StepTimer, steps_in_budget, stored_budget
+from transformer_cli.training.budget import StepTimer, steps_in_budget
 from transformer_cli.training.data_order import DataOrder, Window, batches_per_step
 from transformer_cli.training.journal import Journal
 from transformer_cli.training.limits import Limits, diverged
@@ -92,7 +92,7 @@ class Trainer:
             Interrupted: a signal asked to stop; the state is saved.
             TrainingFailed, DiskFull: the numbers diverged, or memory or disk ran out; the last checkpoint is intact.
         """
-        self._limits.settle(stored_budget(self.run.info, self.settings.max_minutes))
+        self._limits.take_up(self.run.info)
         if self._limits.is_over(self.state) and averaging.is_settled(self.run, self.settings):
             self._journal.note(f"ended by {self._limits.reached(self.state)}; to go on, raise it or set it to null")
             return self._report("already finished")
@@ -182,9 +182,9 @@ class Trainer:
             return
         steps = self._ranks.broadcast(self._steps_within(seconds))  # the main rank's clock counts
         self._limits.settle(steps)
-        time_budget = {"minutes": self.settings.max_minutes, "steps": steps}
-        self.run.update_info({"time_budget": time_budget, "total_steps": self._limits.total_steps})
-        told = f"train.max_minutes {seconds / 60:g} comes to {steps:,} steps"
+        minutes, total = self.settings.max_minutes, self._limits.total_steps
+        self.run.update_info({"time_budget": {"minutes": minutes, "steps": steps}, "total_steps": total})
+        told = f"train.max_minutes {minutes:g} comes to {steps:,} steps"
         self._journal.note(told, *self._schedule.warnings(steps))
 
     def _steps_within(self, seconds: float) -> int:
@@ -247,7 +247,8 @@ class Trainer:
             self._saved = state.copy()
         needed = averaging.steps_to_average(self.run, settings, state.step)
         self.run.prune(settings.keep_last, settings.keep_best, settings.stop_metric, needed)
-        self.run.update_info({"status": status, "step": state.step, "best": state.best})
+        spent = self._limits.spent(self._journal.elapsed)
+        self.run.update_info({"status": status, "step": state.step, "best": state.best, **spent})
 
     # Beginning and end
 

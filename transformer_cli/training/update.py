@@ -19,7 +19,7 @@ from transformer_cli.data.batching import Batch
 from transformer_cli.errors import TrainingFailed
 from transformer_cli.model.dropout import dropout_stream
 from transformer_cli.model.transformer import Transformer, choose_recomputation
-from transformer_cli.runtime import Runtime
+from transformer_cli.runtime import Runtime, keep_freed_memory
 from transformer_cli.training import optimizer as optimizing
 from transformer_cli.training.ema import Ema
 from transformer_cli.training.objective import Objective
@@ -35,6 +35,7 @@ class Updater:
     """Owns the model's weights, the optimizers, fp16's loss scale and the averaged weights."""
 
     def __init__(self, model: Transformer, config: TrainConfig, runtime: Runtime) -> None:
+        keep_freed_memory()  # here, so that whoever times a step times the one that a run takes
         self.model, self._config, self._runtime = model, config, runtime
         teachers = load_teachers(config.teachers, runtime.device)
         self.teachers_sha256 = [weights_sha256(teacher) for teacher in teachers]

@@ -26,7 +26,7 @@ from transformer_cli.benchmark.training import (
 )
 from transformer_cli.checkpoint import build_model
 from transformer_cli.commands.files.json_text import json_text
-from transformer_cli.config import Config, TrainConfig
+from transformer_cli.config import Config, ModelConfig, TrainConfig
 from transformer_cli.data.batching import Batch, collate
 from transformer_cli.errors import UserError
 from transformer_cli.experiment import Experiment, prepare
@@ -52,6 +52,7 @@ _PLAIN: dict[str, Any] = {
     "simcut": 0.0,
     "distill": 0.0,
     "teachers": [],
+    "checkpointing": "none",
 }
 _RATE = 1e-5  # of the timed steps: the time of an update does not depend on it, and nothing can diverge
 #: Said in the report.
@@ -59,7 +60,7 @@ _MEANINGS = {
     "tokens_per_second": "target tokens without padding, ours, batches made beforehand; medians over blocks after "
     "warm-up, spreads: interquartile range",
     "ratio_to_torch_nn": "speed / speed of torch.nn's layers, F.cross_entropy and AdamW on the same batches, block by "
-    "block in turn: 2 is twice as fast",
+    "block in turn: 2 is twice as fast; both sides keep freed memory (glibc's mallopt), as tfm train does",
     "gemm_share": "floating-point operations of the forward pass x 3 per second / the best rate of square float32 "
     "products here",
     "time_by_part": "torch's profiler, one micro-batch at a time in one thread; its own time is in it",
@@ -214,9 +215,9 @@ def _windows(experiment: Experiment, count: int, runtime: Runtime) -> list[Windo
 
 def _check(experiment: Experiment, windows: Sequence[Window], runtime: Runtime) -> float:
     """Return the largest difference of the losses of both sides, without dropout and in float32."""
-    settings = experiment.config.model_copy(
-        update={"model": experiment.config.model.model_copy(update={"dropout": 0.0})}
-    )
+    model = experiment.config.model
+    no_dropout = {name: 0.0 for name in type(model).model_fields if name.endswith("dropout")}
+    settings = experiment.config.model_copy(update={"model": model.model_copy(update=no_dropout)})
     seed_stream(settings.train.seed, "weights")
     sides = _sides(build_model(settings, experiment.tokenizer), settings, replace(runtime, amp_dtype=None))
     warmup = max(1, settings.train.warmup_steps)
@@ -258,6 +259,13 @@ def _shares(ours: OurStep, window: Window, runtime: Runtime) -> dict[str, float]
     return time_by_part(ours.updater.model, lambda: ours(window[:1], _RATE), _PROFILED_STEPS)
 
 
+def _dropouts(shape: ModelConfig) -> str:
+    places = shape.dropouts()
+    if len(set(places.values())) == 1:
+        return f"{places['residual']:g}"
+    return ", ".join(f"{p:g} ({place})" for place, p in places.items())
+
+
 def _settings(request: TrainingBenchRequest, experiment: Experiment, runtime: Runtime) -> dict[str, object]:
     config, tokenizer = experiment.config, experiment.tokenizer
     shape = config.model
@@ -265,7 +273,7 @@ def _settings(request: TrainingBenchRequest, experiment: Experiment, runtime: Ru
         "recipe": request.config or f"base.yaml with {', '.join(_TINY)}",
         "overrides": list(request.overrides),
         "model": f"{shape.encoder_layers}+{shape.decoder_layers} layers, d_model {shape.d_model}, "
-        f"{shape.n_heads} heads, d_ff {shape.d_ff}, dropout {shape.dropout:g}, vocabulary {tokenizer.tgt_vocab_size}",
+        f"{shape.n_heads} heads, d_ff {shape.d_ff}, dropout {_dropouts(shape)}, vocabulary {tokenizer.tgt_vocab_size}",
         "parameters": sum(parameter.numel() for parameter in experiment.model.parameters()),
         "batch_tokens": config.train.batch_tokens,
         "accumulate": config.train.accumulate,
