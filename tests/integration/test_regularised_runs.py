@@ -7,6 +7,7 @@ import pytest
 import torch
 import yaml
 from command_line import Tfm
+from ranked_run import Scene, run_ranks
 from toy_language import TINY
 from training_rig import hashes, small_config, small_pairs, small_tokenizer, small_trainer
 
@@ -23,8 +24,18 @@ NEW_TRAIN_KEYS = {"r_drop", "simcut", "simcut_cutoff", "teachers", "distill", "c
 ONE_STEP = ["-s", "train.max_steps=1", "-s", "train.lr=1e-9"]
 
 
-def taught_by(*teachers: Path, **data: object) -> Config:
-    made = small_config(teachers=[str(teacher) for teacher in teachers], distill=0.5)
+class Two(Scene):
+    """Two ranks whose weights are in single precision, as real ones are."""
+
+    dtype = torch.float32
+
+
+class Lone(Two):
+    world_size = 1
+
+
+def taught_by(*teachers: Path, train: dict | None = None, **data: object) -> Config:
+    made = small_config(teachers=[str(teacher) for teacher in teachers], distill=0.5, **train or {})
     return made.model_copy(update={"data": made.data.model_copy(update=data)})
 
 
@@ -43,10 +54,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return hashes(path)
 
 
+@pytest.mark.parametrize("amp", ["off", "bf16", "fp16"])
 def test_a_run_learns_from_its_teachers_and_resumes_with_them(
-    teacher: Path, plain: dict[str, str], tmp_path: Path
+    teacher: Path, plain: dict[str, str], tmp_path: Path, amp: str
 ) -> None:
-    config, before = taught_by(teacher, teacher / "checkpoints" / "step-3"), hashes(teacher)
+    config, before = taught_by(teacher, teacher / "checkpoints" / "step-3", train={"amp": amp}), hashes(teacher)
     small_trainer(tmp_path / "whole", config).train()
     first = small_trainer(tmp_path / "halves", config)
     for _ in range(5):
@@ -58,6 +70,17 @@ def test_a_run_learns_from_its_teachers_and_resumes_with_them(
     assert hashes(tmp_path / "whole") == hashes(tmp_path / "halves")
     assert hashes(tmp_path / "whole") != plain
     assert hashes(teacher) == before
+
+
+@pytest.mark.parametrize("amp", ["off", "bf16"])
+def test_ranks_learn_from_their_teachers_what_one_does_with_accumulation(
+    teacher: Path, tmp_path: Path, amp: str
+) -> None:
+    config, lone = (taught_by(teacher, train={"amp": amp, "accumulate": count}) for count in (1, 2))
+    main, other = (outcome["weights"] for outcome in run_ranks(tmp_path / "two", Two(), config))
+    (alone,) = (outcome["weights"] for outcome in run_ranks(tmp_path / "one", Lone(), lone))
+    assert main.keys() == other.keys() == alone.keys()
+    assert all(main[name].equal(other[name]) and main[name].equal(alone[name]) for name in main)  # a + b is b + a
 
 
 def test_a_teacher_that_has_changed_is_refused_and_named(teacher: Path, tmp_path: Path) -> None:

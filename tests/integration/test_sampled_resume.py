@@ -17,7 +17,7 @@ from transformer_cli.runtime import Runtime
 RECIPE = """
 data:
   train: {{src: {folder}/a.en, tgt: {folder}/a.de}}
-tokenizer: {{vocab_size: 320}}
+tokenizer: {{vocab_size: 320, model_type: {kind}}}
 model: {{d_model: 16, n_heads: 2, d_ff: 32, encoder_layers: 1, decoder_layers: 1, dropout: 0.1}}
 train:
   {{batch_tokens: 300, max_steps: 30, lr: 0.01, warmup_steps: 2, validate_every: 100, save_every: 100, amp: off,
@@ -27,12 +27,18 @@ decode: {{max_length_ratio: 0.1}}
 
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> str:
+def kind() -> str:
+    """The kind of tokenizer."""
+    return "bpe"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, kind: str) -> str:
     pairs = toy_pairs(120)
     for name, side in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
         lines = "".join(f"{line} {i}\n" for i, line in enumerate(side))
         (tmp_path / f"a.{name}").write_text(lines, encoding="utf-8")
-    (tmp_path / "my.yaml").write_text(RECIPE.format(folder=tmp_path), encoding="utf-8")
+    (tmp_path / "my.yaml").write_text(RECIPE.format(folder=tmp_path, kind=kind), encoding="utf-8")
     return str(tmp_path / "my.yaml")
 
 
@@ -48,6 +54,7 @@ def train(config: Config, path: Path) -> float:
     return trainer.train().epochs
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_run_stopped_in_a_sampled_epoch_ends_bit_identical(recipe: str, tmp_path: Path) -> None:
     whole = load_recipe(recipe)
     assert train(whole, tmp_path / "calm") > 2

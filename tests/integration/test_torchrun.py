@@ -11,16 +11,19 @@ from toy_language import TINY
 from transformer_cli.checkpoint import RunFolder
 
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
-ENV = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
 def torchrun(files: Path, run: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = [*TWO, "transformer_cli", "train", "-c", str(files / "my.yaml"), "--run", str(run), *TINY]
-    return subprocess.run([*command, *more], capture_output=True, text=True, env=ENV, check=False)
+    env = os.environ | {"OMP_NUM_THREADS": "1"}  # now, for the cache is the test's own
+    return subprocess.run([*command, *more], capture_output=True, text=True, env=env, check=False)
 
 
-def test_two_processes_train_one_run_and_say_everything_once(files, tmp_path):
-    done = torchrun(files, tmp_path / "run", "-s", "train.max_steps=12", "-s", "train.log_every=4")
+@pytest.mark.parametrize("memory", ["ram", pytest.param("disk", marks=pytest.mark.slow)])
+def test_two_processes_train_one_run_and_say_everything_once(files, tmp_path, monkeypatch, memory):
+    monkeypatch.setenv("TFM_CACHE", str(tmp_path / "cache"))
+    settings = ["train.max_steps=12", "train.log_every=4", f"data.memory={memory}"]
+    done = torchrun(files, tmp_path / "run", *(part for setting in settings for part in ("-s", setting)))
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("finished: 12 steps") == 1
     for line in (
@@ -35,6 +38,8 @@ def test_two_processes_train_one_run_and_say_everything_once(files, tmp_path):
     assert run.info["status"] == "finished"
     assert (run.info["runtime"]["world_size"], run.info["batches_per_step"]) == (2, 2)
     assert run.load_weights()
+    made = sorted(path.name.partition("-")[0] for path in (tmp_path / "cache").glob("*"))
+    assert made == ([] if memory == "ram" else ["ids", "text"])
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,7 @@ TRAIN = {
 VARIANTS = {
     "r-drop": {"accumulate": 3, "r_drop": 2.0},
     "simcut": {"accumulate": 2, "batch_tokens": 220, "simcut": 2.0, "simcut_cutoff": 0.2, "checkpointing": "layer"},
+    "targets": {"accumulate": 2, "batch_tokens": 250, "bidirectional_epochs": 0, "targets": ["fr"]},
 }
 THREADS = 2
 
@@ -48,17 +49,19 @@ THREADS = 2
 def write_corpus(folder: Path) -> Path:
     pairs = toy_pairs(52)
     numbered = [(f"{src} {i}", f"{tgt} {i}") for i, (src, tgt) in enumerate(pairs)]
-    for name, part in {"train": NOISE + numbered[:48], "dev": numbered[48:]}.items():
+    backwards = [(src, tgt[::-1]) for src, tgt in numbered]  # a third language
+    for name, part in {"train": NOISE + numbered[:48], "dev": numbered[48:], "fr": backwards[:48]}.items():
         for language, lines in zip(("en", "de"), zip(*part, strict=True), strict=True):
             (folder / f"{name}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 
 
-def everything(corpus: Path, **train: object) -> Config:
-    """Return the configuration of one variant or of none, with changes to its training."""
-    sides = {name: {"src": f"{corpus}/{name}.en", "tgt": f"{corpus}/{name}.de"} for name in ("train", "dev")}
+def everything(corpus: Path, *, targets: Sequence[str] = (), **train: object) -> Config:
+    """Return the configuration of one variant or of none, with more target languages and changes to its training."""
+    sides = {name: {"src": f"{corpus}/{name}.en", "tgt": f"{corpus}/{name}.de"} for name in ("train", "dev", *targets)}
+    more = [{"lang": target, "train": sides.pop(target)} for target in targets]
     sections = {
-        "data": {**sides, "filter": FILTERS},
+        "data": {**sides, "filter": FILTERS, "more_targets": more},
         "tokenizer": {"vocab_size": 320},
         "model": MODEL | DROPOUTS,
         "train": TRAIN | train,

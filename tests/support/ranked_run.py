@@ -1,4 +1,4 @@
-"""Trains a run in float64 on several ranks, each a process of its own, and tells what became of each."""
+"""Trains a run, in float64 if nothing else is asked for, on several ranks, each a process of its own, and tells what became of each."""
 
 import multiprocessing
 import os
@@ -28,6 +28,7 @@ class Scene:
 
     world_size = 2
     threads = 1  # batches that a rank computes side by side
+    dtype = torch.float64  # of the weights
 
     def data(self, config: Config) -> tuple[Tokenizer, EpochPairs]:
         return small_tokenizer(), EpochPairs(small_pairs())
@@ -147,7 +148,7 @@ def _trainer(place, ranks, path, scene, config, notes) -> Trainer:
     tokenizer, pairs = scene.data(config)
     run = ranks.from_main(lambda: RunFolder.open(path) if existed else RunFolder.create(path, config, tokenizer, {}))
     seed_stream(config.train.seed + 7 * place.rank, "init")  # of another kind of processor: rank 0's must count
-    model = scene.model(build_model(config, run.tokenizer).double(), ranks)
+    model = scene.model(build_model(config, run.tokenizer).to(scene.dtype), ranks)
 
     def validate(model, step):
         assert ranks.is_main, "only the main rank validates"

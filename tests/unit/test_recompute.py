@@ -14,16 +14,18 @@ from transformer_cli.model.recompute import recomputing
 from transformer_cli.model.transformer import Transformer, choose_recomputation
 from transformer_cli.runtime import seed_stream
 
-KINDS = pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        {"attention_dropout": 0.2},
-        {"attention": "naive", "attention_dropout": 0.2, "norm_placement": "post", "word_dropout": 0.1},
-        {"qk_norm": True, "activation": "swiglu", "tie_embeddings": "none"},
-    ],
-    ids=["sdpa", "sdpa-dropout", "naive-post", "qk-norm-swiglu"],
-)
+MASKED = {"attention_dropout": 0.2}  # there is a mask to draw again inside attention
+SPARSE = {"encoder": "sparse", "decoder": "sparse"}
+KINDS = {
+    "sdpa": {},
+    "sdpa-dropout": MASKED,
+    "naive-post": MASKED | {"attention": "naive", "norm_placement": "post", "word_dropout": 0.1},
+    "qk-norm-swiglu": {"qk_norm": True, "activation": "swiglu", "tie_embeddings": "none"},
+    **{kind: MASKED | {"positions": kind} for kind in ("rotary", "transformer_xl", "t5", "alibi")},
+    "rotary-window": MASKED | {"positions": "rotary", "attention": SPARSE, "sparse": {"window": 1, "global_tokens": 1}},
+    "bigbird": MASKED | {"attention": SPARSE, "sparse": {"pattern": "bigbird", "window": 1, "block": 2}},
+    "linformer": MASKED | {"attention": {"encoder": "linformer"}, "linformer_rank": 4},
+}
 
 
 def step(kind: dict, what: str, amp: str = "off", own_stream: bool = True) -> tuple[Tensor, list[Tensor], list[int]]:
@@ -39,7 +41,7 @@ def step(kind: dict, what: str, amp: str = "off", own_stream: bool = True) -> tu
         return loss, [p.grad for p in model.parameters()], random_bytes(16).tolist()
 
 
-@KINDS
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("what", ["attention", "layer"])
 @pytest.mark.parametrize(("amp", "own_stream"), [("off", True), ("bf16", True), ("off", False)])
 def test_loss_gradients_and_stream_are_bitwise_those_of_keeping_everything(
