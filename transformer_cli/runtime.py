@@ -5,6 +5,7 @@ import hashlib
 import os
 import platform
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import torch
@@ -105,13 +106,31 @@ def keep_freed_memory() -> None:
     of their pages is cleared by the kernel when it comes back: 29,000 page faults a step, a tenth of its time on a CPU
     (4+4 layers of width 128, 2,048 tokens).
     """
-    if platform.libc_ver()[0] != "glibc":
+    _malloc_thresholds(trim=2**30, unmap=2**30)
+
+
+def give_back_freed_memory() -> None:
+    """Undo ``keep_freed_memory``, so that what is timed next has the memory of a program that has never called it.
+
+    glibc's thresholds grow with the blocks that a program frees, to these at the most (mallopt(3)).
+    """
+    _malloc_thresholds(trim=2**26, unmap=2**25)
+
+
+def _malloc_thresholds(trim: int, unmap: int) -> None:
+    """Set from how many bytes on glibc gives memory back, and from how many a block has pages of its own."""
+    if not _has_glibc():
         return
     trim_threshold, mmap_threshold = -1, -3  # the parameters' numbers are those of malloc.h
     libc = ctypes.CDLL(None)
-    libc.mallopt(trim_threshold, 2**30)
-    if not libc.mallopt(mmap_threshold, 2**30):
+    libc.mallopt(trim_threshold, trim)
+    if not libc.mallopt(mmap_threshold, unmap):
         libc.mallopt(mmap_threshold, 2**25)  # the most that glibc before 2.35 takes
+
+
+@cache
+def _has_glibc() -> bool:
+    return platform.libc_ver()[0] == "glibc"  # reads the interpreter's file
 
 
 def stream_seed(*key: int | str) -> int:

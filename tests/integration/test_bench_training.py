@@ -11,6 +11,7 @@ from command_line import Tfm
 from toy_language import TINY
 
 from transformer_cli.benchmark import products, timing, torch_model
+from transformer_cli.benchmark.torch_model import TorchStep
 from transformer_cli.benchmark.training import Block
 from transformer_cli.commands.bench import training as bench_training
 from transformer_cli.commands.bench.training import OurStep
@@ -125,11 +126,32 @@ def test_whatever_times_a_step_keeps_freed_memory(
     step = OurStep.__call__
     monkeypatch.setattr(OurStep, "__call__", lambda *given: step(*given) if kept else pytest.fail("not kept"))
     if command == "bench":
-        assert "as tfm train does" in bench(tfm, files).out.decode()
+        assert bench(tfm, files).code == 0
     else:
         recipe = ["-c", files / "my.yaml", *TINY, "-s", "train.max_steps=2", "--run", tmp_path / "run"]
         assert tfm(*command.split(), *recipe).code == 0
     assert kept
+
+
+def test_our_side_keeps_freed_memory_and_the_other_has_what_the_system_does(
+    tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: list[str] = []
+    monkeypatch.setattr(bench_training, "keep_freed_memory", lambda: settings.append("kept"))
+    monkeypatch.setattr(bench_training, "give_back_freed_memory", lambda: settings.append("given back"))
+    seen: list[tuple[type, str]] = []
+    for side in (OurStep, TorchStep):
+        step = side.__call__
+
+        def looked_at(self, *given, step=step):
+            value = step(self, *given)
+            seen.append((type(self), settings[-1]))
+            return value
+
+        monkeypatch.setattr(side, "__call__", looked_at)
+    assert "torch's has glibc's defaults" in bench(tfm, files).out.decode()
+    timed = seen[2 * bench_training.CHECKED_STEPS :]  # the first ones only compare losses
+    assert set(timed) == {(OurStep, "kept"), (TorchStep, "given back")}
 
 
 def test_sides_that_differ_are_a_failure_and_not_timed(tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

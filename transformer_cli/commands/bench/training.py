@@ -32,7 +32,7 @@ from transformer_cli.errors import UserError
 from transformer_cli.experiment import Experiment, prepare
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.recipe import load_recipe
-from transformer_cli.runtime import Runtime, seed_stream, stream_seed
+from transformer_cli.runtime import Runtime, give_back_freed_memory, keep_freed_memory, seed_stream, stream_seed
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.optimizer import build_optimizers
 from transformer_cli.training.update import Updater
@@ -60,7 +60,7 @@ _MEANINGS = {
     "tokens_per_second": "target tokens without padding, ours, batches made beforehand; medians over blocks after "
     "warm-up, spreads: interquartile range",
     "ratio_to_torch_nn": "speed / speed of torch.nn's layers, F.cross_entropy and AdamW on the same batches, block by "
-    "block in turn: 2 is twice as fast; both sides keep freed memory (glibc's mallopt), as tfm train does",
+    "block in turn: 2 is twice as fast; our side keeps freed memory, as tfm train does, torch's has glibc's defaults",
     "gemm_share": "floating-point operations of the forward pass x 3 per second / the best rate of square float32 "
     "products here",
     "time_by_part": "torch's profiler, one micro-batch at a time in one thread; its own time is in it",
@@ -87,6 +87,7 @@ class OurStep:
 
     def __call__(self, window: Sequence[Batch], rate: float) -> float:
         """Update the weights by the batches of a window; return its loss per target token."""
+        keep_freed_memory()  # the other side gives it back
         self._done += 1
         loss = accumulate(self.updater, window, (self._seed, "dropout", self._done))
         with part("optimizer"):
@@ -241,11 +242,15 @@ def _sides(model: Transformer, config: Config, runtime: Runtime) -> tuple[OurSte
 def _blocks(
     ours: OurStep, theirs: TorchStep, windows: Sequence[Window], request: TrainingBenchRequest, runtime: Runtime
 ) -> Iterator[Block]:
+    def plain(window: Sequence[Batch], rate: float) -> float:
+        give_back_freed_memory()
+        return theirs(window, rate)
+
     counting = copy.deepcopy(theirs.model).to("meta")
     steps = request.steps
     return alternate(
         ours,
-        theirs,
+        plain,
         [windows[i * steps : (i + 1) * steps] for i in range(request.repeats)],
         _RATE,
         flops=lambda window: step_flops(counting, window),
