@@ -129,14 +129,14 @@ def test_in_fp16_a_run_goes_on_where_it_stopped(corpus: Path, tmp_path: Path, de
     config = rig.everything(corpus, **rig.VARIANTS["simcut"], amp="fp16")
     calm, stopped = (rig.trainer_at(tmp_path / name, config, device=device) for name in ("calm", "run"))
     for trainer in (calm, stopped):
-        trainer._updater.scaler._scale.fill_(2.0**40)  # overflows, so that it has changed before the stop
+        trainer._updater.scaler._scale.fill_(2.0**24)  # overflows, so that it has changed before the stop
     with pytest.raises(Interrupted):
         rig.listen(stopped, rig.Listener(stepped=rig.signal_at(STOPS[1], signal.SIGTERM))).train()
     assert stopped.state.skipped > 0
     again = rig.trainer_at(tmp_path / "run", config, device=device)
     assert equal(rig.state_of(stopped), rig.state_of(again))
     assert stopped._updater.scaler.state_dict() == again._updater.scaler.state_dict()
-    assert again._updater.scaler.get_scale() < 2.0**40
+    assert again._updater.scaler.get_scale() < 2.0**24
     assert again.train().steps == LAST
     assert all(bool(tensor.isfinite().all()) for tensor in rig.state_of(again).values())
     if device == "cpu":  # a GPU promises no order of its sums
@@ -195,14 +195,14 @@ class Stopped(Signal, Everything):
         ("r-drop", "off", 1, 1e-9),
         ("simcut", "off", 4, 1e-9),  # each rank computes two batches side by side, twice
         ("targets", "bf16", 2, 0.0),  # two threads of two ranks, or of one, add (a + c) + (b + d)
-        ("simcut", "bf16", 4, 0.03),  # other last bits are rounded to other bf16 numbers; other masks are 0.1 away
+        ("simcut", "bf16", 4, 0.03),  # other last bits are rounded to other bf16 numbers; other masks are 0.08 away
     ],
 )
 def test_ranks_are_accumulation(
     corpus: Path, tmp_path: Path, variant: str, amp: str, per_rank: int, rounding: float
 ) -> None:
     batch_tokens = {1: 300, 2: 150, 4: 70}[per_rank]
-    steps, dtype = (20, torch.float64) if amp == "off" else (10, torch.float32)
+    steps, dtype = (20, torch.float64) if amp == "off" else (7, torch.float32)
     settings = rig.VARIANTS[variant] | {"amp": amp, "max_steps": steps, "batch_tokens": batch_tokens}
     configs = (rig.everything(corpus, **settings | {"accumulate": count}) for count in (per_rank, 2 * per_rank))
     ranked = run_ranks(tmp_path / "ranked", Everything(2, dtype), next(configs))
