@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_the_blocks_that_were_finished(
     assert (document["gemm_share"], document["time_by_part"]) == (None, None)
     shown = bench(tfm, files).out.decode()
     assert f"interrupted: the figures above are of what was finished, {n_blocks} of 3 blocks" in shown
-    assert ["tokens_per_second: " in shown, "gemm_share" in shown, "time_by_part" in shown] == [True, False, False]
+    assert ["speed       target tokens" in shown, "products " in shown, "parts " in shown] == [True, False, False]
     monkeypatch.setattr(bench_training, "_blocks", ctrl_c)
     done = bench(tfm, files)
     assert (done.code, done.out) == (130, b"")  # not one
@@ -87,7 +87,7 @@ def test_the_table_says_how_to_read_it(tfm: Tfm, files: Path) -> None:
     text = done.out.decode()
     threads = counted(torch.get_num_threads(), "thread")
     assert all(word in text for word in ("target tokens/s", "torch.nn", "GFLOP/s", "2 is twice as fast", threads))
-    assert all(name in text for name in ("gemm_share: ", "time_by_part: "))
+    assert all(name in text for name in ("products    floating-point", "parts       torch's profiler"))
     assert "comparing the losses" in done.err
 
 

@@ -72,8 +72,14 @@ def _sentence(part: Growth) -> str:
 
 def _unsteady(rows: Sequence[Row]) -> list[str]:
     """Say what was not fitted, or only to some of the lengths, because something else ran meanwhile."""
-    shaken = dict.fromkeys((row.kernel, row.direction) for row in rows if row.unsteady)
-    return [f"{kernel}, {direction}: unsteady, left out of the fit; run again" for kernel, direction in shaken]
+    shaken: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.unsteady:
+            shaken.setdefault((row.kernel, row.direction), []).append(str(row.seq_len))
+    return [
+        f"{kernel}, {direction}: unsteady and left out of the fit: length {', '.join(lengths)}; run again"
+        for (kernel, direction), lengths in shaken.items()
+    ]
 
 
 def _meanings(shape: Shape) -> list[str]:

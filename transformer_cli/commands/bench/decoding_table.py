@@ -90,7 +90,9 @@ def _legend(report: DecodingReport) -> Iterator[str]:
     if len(names) > 1:
         base = _compared_with(found).name
         yield f"ratio    times as fast as {base}, median over the rounds: 0.5 takes twice as long; -: {base} itself"
-        yield "same     share of lines that are translated exactly as in the first row of the search"
+        yield "same     share of lines that are translated exactly as in the first row of the search" + (
+            "; ctranslate2 has one greatest length for all lines, tfm one for each" if found.others else ""
+        )
     yield f"BLEU     {found.signature}"
     yield "p50      milliseconds of a line that comes alone: half of the lines take no longer"
     yield "p95      the same: 95 of 100 lines take no longer"

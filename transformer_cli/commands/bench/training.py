@@ -65,6 +65,12 @@ _MEANINGS = {
     "products here",
     "time_by_part": "torch's profiler, one micro-batch at a time in one thread; its own time is in it",
 }
+_SHOWN_AS = {
+    "tokens_per_second": "speed",
+    "ratio_to_torch_nn": "ratio",
+    "gemm_share": "products",
+    "time_by_part": "parts",
+}
 
 
 @dataclass(frozen=True)
@@ -171,10 +177,10 @@ def render(report: StepReport, console: Console) -> None:
         f"torch.nn    {speeds.tokens_per_second_torch_nn:,.0f} target tokens/s",
         f"ratio       {speeds.ratio_to_torch_nn:.2f} (spread {speeds.ratio_spread:.2f})",
         *_products(report),
-        f"same model  losses differ by at most {report.largest_loss_difference:.1e} in {CHECKED_STEPS} steps",
+        f"same model  {CHECKED_STEPS} losses without dropout differ by {report.largest_loss_difference:.1e} at most",
         *([""] + [f"{name:<14}{share:>6.1%}" for name, share in (report.time_by_part or {}).items()]),
         "",
-        *(f"{name}: {meaning}" for name, meaning in _MEANINGS.items() if found[name] is not None),
+        *(f"{_SHOWN_AS[name]:<12}{meaning}" for name, meaning in _MEANINGS.items() if found[name] is not None),
     ]
     if report.interrupted:
         done = f"{len(speeds.ratios)} of {counted(int(str(what['repeats'])), 'block')}"
