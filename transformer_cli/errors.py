@@ -11,6 +11,7 @@ from transformer_cli.wording import shortened, spelled
 #: Numbers of the system's errors that say: there is no room.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
+_NO_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory", "out of memory")
 _LONGEST = 1000  # characters of what is told; a value may be a whole file
 
 
@@ -85,3 +86,8 @@ class Interrupted(TfmError):
     def __init__(self, what: str, signal_number: int, *, hint: str | None = None) -> None:
         super().__init__(what, hint=hint)
         self.exit_code = 128 + signal_number
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory ran out, by what Python, the system, torch or one of its libraries says of it."""
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in _NO_MEMORY)

@@ -234,7 +234,9 @@ def test_what_is_in_the_way_stays(tfm: Tfm, run: Path, export: Path, tmp_path: P
     shutil.copytree(export, tmp_path / "old")
     (tmp_path / "old" / "export.json").touch()
     (tmp_path / "old" / "stale").write_text("stale", encoding="utf-8")
-    assert tfm("export", "--run", run, "-o", tmp_path / "old", "--overwrite").code == 0
+    (tmp_path / "link").symlink_to(tmp_path / "old")
+    assert tfm("export", "--run", run, "-o", tmp_path / "link", "--overwrite").code == 0
+    assert (tmp_path / "link").is_symlink()
     assert not (tmp_path / "old" / "stale").exists()
     assert (mine / "file").read_text(encoding="utf-8") == "mine"
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 from command_line import Tfm, tfm_process
 from forked_tfm import ForkedTfm
 from toy_language import TINY
@@ -17,6 +18,7 @@ from toy_language import TINY
 from transformer_cli import load
 from transformer_cli.checkpoint import RunFolder, newest_run, run_folders
 from transformer_cli.cli import main
+from transformer_cli.commands.shared.boundary import run_guarded
 
 TFM = f"{sys.executable} -m transformer_cli"
 
@@ -316,3 +318,29 @@ def test_a_full_disk_behind_stdout_is_said(buffering: str) -> None:
     command = f"{buffering} {TFM} demo >/dev/full"
     told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (told.returncode, told.stderr) == (2, "error: stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 549755813888 bytes."),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB."),
+    ],
+)
+def test_memory_that_runs_out_is_one_message_wherever_it_does(error: Exception, capsys: pytest.CaptureFixture) -> None:
+    def command() -> None:
+        raise error
+
+    assert run_guarded(command, debug=False) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "error: memory ran out"
+    assert said[1].startswith("  hint: take a smaller model")
+
+
+def test_another_error_of_torch_keeps_its_traceback() -> None:
+    def command() -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError):
+        run_guarded(command, debug=False)

@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import pickle
+import re
 import resource
 import shutil
 import stat
@@ -56,11 +57,40 @@ def test_an_existing_run_is_replaced_only_on_request(run):
     assert [path.name for path in run.path.parent.iterdir()] == ["run"]
 
 
-def test_files_that_came_while_a_run_was_prepared_are_not_lost(run):
-    (run.path / "notes.txt").touch()
-    with pytest.raises(RunError, match=r"holds files that are not of a run(.|\n)*1 file: notes\.txt"):
+@pytest.mark.parametrize("name", ["notes.txt", ".tmp-mine", ".tmp-folder/file", "checkpoints/.tmp-step-1/file"])
+def test_files_that_came_while_a_run_was_prepared_are_not_lost(run, name):
+    (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+    (run.path / name).touch()
+    with pytest.raises(RunError, match=rf"holds files that are not of a run(.|\n)*1 file: {re.escape(name)}"):
         RunFolder.create(run.path, run.config, run.tokenizer, {}, overwrite=True)
-    assert (run.path / "notes.txt").exists()
+    assert (run.path / name).exists()
+
+
+def test_what_an_interrupted_write_has_left_is_of_a_run(run):
+    for name in (
+        ".tmp-model.safetensors",
+        "checkpoints/.tmp-step-1/state.json",
+        "checkpoints/.tmp-old-step-1/ema.safetensors",
+    ):
+        (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (run.path / name).touch()
+    RunFolder.create(run.path, run.config, run.tokenizer, {}, overwrite=True)
+    assert not list(run.path.rglob(".tmp-*"))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_run_is_made_where_a_link_leads(run, tmp_path, is_there):
+    link, target = tmp_path / "link", tmp_path / "other" / "disk"
+    link.symlink_to(target)
+    target.parent.mkdir()
+    if is_there:
+        shutil.copytree(run.path, target)
+    for overwrite in (is_there, True):
+        made = RunFolder.create(link, run.config, run.tokenizer, {}, overwrite=overwrite)
+        assert (made.path, link.readlink(), target.is_symlink()) == (link, target, False)
+        assert RunFolder.open(link).info["created"] == RunFolder.open(target).info["created"] == made.info["created"]
+    assert sorted(path.name for path in target.parent.iterdir()) == ["disk"]
+    assert not list(tmp_path.glob(".tmp-*"))
 
 
 def test_a_folder_that_is_no_run_is_never_replaced(tmp_path):

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer_cli.benchmark.sparse import PATTERNS, pattern_named, visible_pairs
-from transformer_cli.errors import UserError
+from transformer_cli.errors import UserError, is_out_of_memory
 from transformer_cli.model.kernels import Linformer, SparseAttention, naive_attention, sdpa_attention
 
 Dense = Literal["naive", "sdpa", "flash", "efficient", "cudnn", "math"]
@@ -205,7 +205,7 @@ def attempt(action: Callable[[], Result]) -> Result:
 
 def _reason(error: Exception, remarks: list[str]) -> str | None:
     text = str(error)
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
+    if is_out_of_memory(error):
         return "out of memory"
     if isinstance(error, NotImplementedError):
         return text.splitlines()[0]

@@ -60,6 +60,11 @@ def move_into_place(finished: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def followed(path: Path) -> Path:
+    """Return where a link leads, and any other path as it is: what a link points to is replaced, and not the link."""
+    return path.resolve() if path.is_symlink() else path
+
+
 def append_line(path: Path, line: str) -> None:
     """Append a line; not fsynced, because a log may lose its end in a power cut."""
     with explained(path), path.open("a", encoding="utf-8", newline="\n") as file:

@@ -12,13 +12,13 @@ from transformer_cli.wording import counted
 _NAMED = 5  # files in a message
 _OWN = re.compile(
     r"""
-    (.*/)? \.tmp-.*                                     # what an interrupted write has left, see durable.py
-    | (run|confidence)\.json | config\.yaml | train\.log | \.lock
-    | tokenizer(\.src|\.tgt)?\.model
-    | (model|single|shortlist)\.safetensors
-    | (metrics|samples|scores)\.jsonl
-    | checkpoints/step-\d+/ ( (model|ema|optimizer)\.safetensors | state\.json )
-    | (checkpoints/step-\d+/)? ctranslate2/             # an export, see export/folder.py
+    (\.tmp-)?                                           # what an interrupted write has left, see durable.py; also below
+    ( (run|confidence)\.json | config\.yaml | train\.log | tokenizer(\.src|\.tgt)?\.model
+    | (model|single|shortlist)\.safetensors | (metrics|samples|scores)\.jsonl )
+    | \.lock
+    | checkpoints/ (\.tmp-(old-)?)? step-\d+/ (\.tmp-)? ( (model|ema|optimizer)\.safetensors | state\.json )
+    | (checkpoints/step-\d+/)? (\.tmp-(old-)?)? ctranslate2/    # an export, see export/folder.py
+      (\.tmp-)?
       ( export\.json | README\.txt | model\.bin | config\.json | \w+_vocabulary\.json | tokenizer(\.src|\.tgt)?\.model )
     """,
     re.VERBOSE,

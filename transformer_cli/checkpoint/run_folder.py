@@ -71,7 +71,8 @@ class RunFolder:
         if (path / INFO).is_file():
             with cls(path, config, tokenizer, {}).lock():
                 pass  # raises if somebody trains there
-        made = cls(path.with_name(f".tmp-{path.name}"), config, tokenizer, {**info, **own})
+        place = durable.followed(path)
+        made = cls(place.with_name(f".tmp-{place.name}"), config, tokenizer, {**info, **own})
         try:
             with durable.explained(path):
                 shutil.rmtree(made.path, ignore_errors=True)
@@ -79,9 +80,11 @@ class RunFolder:
                 tokenizer.save(made.path)
                 made.replace_config(config)
                 made.update_info({})
-                durable.move_into_place(made.path, path)
+                durable.move_into_place(made.path, place)
         finally:
-            shutil.rmtree(path.with_name(f".tmp-{path.name}"), ignore_errors=True)  # left only if something went wrong
+            shutil.rmtree(
+                place.with_name(f".tmp-{place.name}"), ignore_errors=True
+            )  # left only if something went wrong
         made.path = path
         return made
 

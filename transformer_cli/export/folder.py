@@ -31,6 +31,7 @@ INSIDE = "ctranslate2"
 
 _ENTRIES = {"quantization": str, "positions": int, "weights_sha256": str, "recipe": dict}
 _WEIGHTS = ("ema.safetensors", "model.safetensors")  # what a checkpoint translates with, or else a run
+_AS_RUN = "give the run that it was made from; to translate with the export add --engine ctranslate2"
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def refuse_export(path: Path) -> None:
         RunError: it is one.
     """
     if is_export(path):
-        raise RunError("is an export for CTranslate2, not a run", where=str(path), hint="add --engine ctranslate2")
+        raise RunError("is an export for CTranslate2, not a run", where=str(path), hint=_AS_RUN)
 
 
 def file_sha256(path: Path) -> str:

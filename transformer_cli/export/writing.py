@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.checkpoint.durable import explained, move_into_place, sync_folder
+from transformer_cli.checkpoint.durable import explained, followed, move_into_place, sync_folder
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import RunError
@@ -86,14 +86,15 @@ def new_folder(path: Path) -> Iterator[Path]:
         DiskFull: there is no room; what was there before is intact.
         RunError: the place cannot be written.
     """
-    temporary = path.with_name(f".tmp-{path.name}")
+    place = followed(path)
+    temporary = place.with_name(f".tmp-{place.name}")
     try:
         with explained(path, "--output"):
             yield temporary
             for file in temporary.iterdir():
                 _sync(file)
             sync_folder(temporary)
-            move_into_place(temporary, path)
+            move_into_place(temporary, place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # left only if something went wrong
 

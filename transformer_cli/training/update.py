@@ -16,7 +16,7 @@ from transformer_cli.checkpoint.snapshot import CheckpointState
 from transformer_cli.checkpoint.tensor_files import load_strictly
 from transformer_cli.config import TrainConfig
 from transformer_cli.data.batching import Batch
-from transformer_cli.errors import TrainingFailed
+from transformer_cli.errors import TrainingFailed, is_out_of_memory
 from transformer_cli.model.dropout import dropout_stream
 from transformer_cli.model.transformer import Transformer, choose_recomputation
 from transformer_cli.runtime import Runtime, keep_freed_memory
@@ -27,8 +27,6 @@ from transformer_cli.training.ranks import Ranks
 from transformer_cli.training.replicas import Replicas
 from transformer_cli.training.teachers import load_teachers, weights_sha256
 from transformer_cli.wording import counted
-
-_OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
 
 class Updater:
@@ -152,7 +150,7 @@ def _memory_explained(batch: Batch, config: TrainConfig) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         (rows, src), tgt = batch.src.shape, batch.tgt_in.shape[1]
         raise TrainingFailed(
@@ -160,8 +158,3 @@ def _memory_explained(batch: Batch, config: TrainConfig) -> Iterator[None]:
             hint=f"lower train.batch_tokens (now {config.batch_tokens}); raising train.accumulate "
             f"(now {config.accumulate}) by the same factor keeps the size of a step",
         ) from error
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-    return known or any(sign in str(error) for sign in _OUT_OF_MEMORY)

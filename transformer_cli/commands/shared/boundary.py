@@ -12,15 +12,16 @@ from typing import Any
 
 import typer
 
-from transformer_cli.errors import NO_SPACE, Interrupted, TfmError, UserError
+from transformer_cli.errors import NO_SPACE, Interrupted, TfmError, UserError, is_out_of_memory
 from transformer_cli.wording import numbers, printable
 
 
 def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
     """Run a command and return its exit code.
 
-    A ``TfmError``, or a word of the command line that typer cannot use, becomes one message and its own code; SIGINT
-    (Ctrl-C) and SIGTERM become one line and 130 or 143. Anything else is a bug of ours and keeps its traceback.
+    A ``TfmError``, a word of the command line that typer cannot use, or memory that ran out becomes one message and
+    its own code; SIGINT (Ctrl-C) and SIGTERM become one line and 130 or 143. Anything else is a bug of ours and keeps
+    its traceback.
 
     Args:
         command: returns an exit code, or anything else for success.
@@ -46,10 +47,19 @@ def run_guarded(command: Callable[[], Any], *, debug: bool) -> int:
         return _tell(f"{what}" if place is None else f"{place}: {what}", UserError.exit_code, debug)
     except typer.TyperException as error:
         return _tell(str(_in_our_form(error)), error.exit_code, debug)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return _tell(str(_NO_MEMORY), _NO_MEMORY.exit_code, debug)
     except KeyboardInterrupt:
         return _stopped(signal.SIGINT)
     except _Terminated:
         return _stopped(signal.SIGTERM)
+
+
+_NO_MEMORY = UserError(
+    "memory ran out", hint="take a smaller model, batch (--batch-tokens, train.batch_tokens) or beam, or free memory"
+)
 
 
 class _Terminated(SystemExit):
