@@ -110,6 +110,15 @@ def test_other_models_are_compared_too(tfm: Tfm, files: Path, monkeypatch: pytes
     assert json.loads(bench(tfm, files, "--json", *overrides).out)["largest_loss_difference"] < 1e-4
 
 
+@pytest.mark.parametrize("override", ["model.word_dropout=0.1", "model.attention_dropout=0.1", "model.norm=rms"])
+def test_a_model_that_torch_has_no_parts_for_is_refused_before_anything_is_prepared(
+    tfm: Tfm, files: Path, monkeypatch: pytest.MonkeyPatch, override: str
+) -> None:
+    monkeypatch.setattr(bench_training, "prepare", lambda *_: pytest.fail("prepared"))
+    done = bench(tfm, files, "-s", override)
+    assert (done.code, "torch's own layers have no counterpart of this model" in done.err) == (2, True)
+
+
 def test_a_report_names_every_dropout() -> None:
     shape = ModelConfig.model_validate({"dropout": 0.2})
     assert bench_training._dropouts(shape) == "0.2"

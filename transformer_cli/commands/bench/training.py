@@ -15,7 +15,7 @@ from torch import Tensor
 from transformer_cli.benchmark.early_end import finished_kept
 from transformer_cli.benchmark.parts import part, time_by_part
 from transformer_cli.benchmark.products import product_rates
-from transformer_cli.benchmark.torch_model import TorchStep, TorchTransformer
+from transformer_cli.benchmark.torch_model import TorchStep, TorchTransformer, torch_settings
 from transformer_cli.benchmark.training import (
     Block,
     Speeds,
@@ -130,6 +130,7 @@ def run_training_bench(request: TrainingBenchRequest, note: Callable[[str], None
         TfmError: the two sides differ; nothing is timed.
     """
     config = _config(request, note)
+    torch_settings(config.model)  # refuses what torch's layers cannot be, before anything is prepared
     runtime = Runtime.resolve(request.device, config.train.amp)
     if runtime.amp_dtype is torch.float16:
         raise UserError("train.amp fp16 is not compared", expected="off, bf16 or auto")
