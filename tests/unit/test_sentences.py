@@ -150,7 +150,7 @@ def test_only_lines_that_are_too_long_depend_on_the_rule(rule: str, monkeypatch:
 
 
 def test_a_line_that_fits_never_asks_for_its_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    import transformer_cli.decoding.translator as module
+    import transformer_cli.decoding.parts as module
 
     def asked(*_: str) -> None:
         raise AssertionError("the line fits")
