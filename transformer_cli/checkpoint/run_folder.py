@@ -72,19 +72,18 @@ class RunFolder:
             with cls(path, config, tokenizer, {}).lock():
                 pass  # raises if somebody trains there
         place = durable.followed(path)
-        made = cls(place.with_name(f".tmp-{place.name}"), config, tokenizer, {**info, **own})
+        temporary = place.with_name(f".tmp-{place.name}")
+        made = cls(temporary, config, tokenizer, {**info, **own})
         try:
             with durable.explained(path):
-                shutil.rmtree(made.path, ignore_errors=True)
-                (made.path / "checkpoints").mkdir(parents=True)
-                tokenizer.save(made.path)
+                shutil.rmtree(temporary, ignore_errors=True)
+                (temporary / "checkpoints").mkdir(parents=True)
+                tokenizer.save(temporary)
                 made.replace_config(config)
                 made.update_info({})
-                durable.move_into_place(made.path, place)
+                durable.move_into_place(temporary, place)
         finally:
-            shutil.rmtree(
-                place.with_name(f".tmp-{place.name}"), ignore_errors=True
-            )  # left only if something went wrong
+            shutil.rmtree(temporary, ignore_errors=True)  # left only if something went wrong
         made.path = path
         return made
 
