@@ -42,6 +42,22 @@ def test_rotary_angles_are_rounded_once_and_turned_in_float32() -> None:
     assert torch.equal(turned, (x.float() * cos + other * sin).bfloat16())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rotary_rounds_alike_wherever_a_pair_lies_in_memory(dtype: torch.dtype) -> None:
+    """One complex product would not: a CPU fuses its sums in some places of a tensor and not in others."""
+    x = heads(3, 5, 7, 12).to(dtype)
+    turned = RotaryPositions(12)(x, x.transpose(1, 2).contiguous().transpose(1, 2), None)
+    assert torch.equal(turned[0], turned[1])
+    cos, sin = rotation_table(7, 12).to(dtype).unbind(1)
+    for at in range(7):
+        for pair in range(6):
+            first, second = 2 * pair, 2 * pair + 1
+            a, b = x[:, :, at, first], x[:, :, at, second]
+            c, s = cos[at, first], sin[at, first]
+            assert torch.equal(turned[0][:, :, at, first], a * c + -b * s)
+            assert torch.equal(turned[0][:, :, at, second], b * c + a * s)
+
+
 def test_rotary_needs_pairs() -> None:
     with pytest.raises(ValueError, match="even d_k, got 5"):
         RotaryPositions(5)

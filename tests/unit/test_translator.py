@@ -239,6 +239,21 @@ def test_translating_leaves_no_trace_in_a_model_that_is_being_trained() -> None:
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "transformer_xl", "t5", "alibi"])
+def test_a_search_further_than_training_has_been_leaves_positions_to_train_with(positions: str) -> None:
+    """130 tokens: more than a table of positions has to begin with, so the search makes a longer one."""
+    how = config(model={"positions": positions}, data={"max_length": 200}, decode={"min_length": 130})
+    model = transformer(how)
+    step = (torch.tensor([[5, 6, 3]]), torch.tensor([[2, 5]]))
+    model.train()
+    model(*step).sum().backward()
+    line, search = " ".join(["ein hund"] * 70), DecodeSettings.from_config(how.decode)
+    (found,) = translator(model, how).translate_window([line], search)
+    assert found.pieces == 1
+    assert len(found.hypotheses[0].tokens) >= 130
+    model(*step).sum().backward()
+
+
 def test_a_diverged_model_answers_every_line() -> None:
     model = transformer(config())
     with torch.no_grad():

@@ -33,15 +33,20 @@ def rotate(x: Tensor, rotation: Tensor) -> Tensor:
     which is no narrower than float32.
 
     Args:
-        x: ``[..., K]``.
+        x: ``[..., K]``, its elements side by side in memory.
         rotation: rows of ``rotation_table``, broadcastable to ``[..., 2, K]``.
 
     Returns:
         ``[..., K]``, in the dtype of x.
     """
     cos, sin = rotation.unbind(-2)
-    turned = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)  # by a quarter
-    return (x * cos + turned * sin).to(x.dtype)
+    wide_x = x.to(rotation.dtype)
+    # i · x takes 0.6 times as long as picking every second element, forward and backward. The whole turn as a complex
+    # product would take 0.1 times, but it rounds x cos θ - y sin θ once or twice, by where in memory a pair lies:
+    # then a translation would depend on its neighbours in the batch. i · x is exact.
+    pairs = torch.view_as_complex(wide_x.view(*x.shape[:-1], -1, 2))  # [..., K / 2]
+    quarter = torch.view_as_real(pairs * 1j).flatten(-2)  # [..., K]
+    return (wide_x * cos + quarter * sin).to(x.dtype)
 
 
 class RotaryPositions(SelfAttentionPositions):

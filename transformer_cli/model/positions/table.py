@@ -27,5 +27,6 @@ class Table:
         rows = self._rows  # read once: another thread may put a shorter one in its place
         if len(rows) < n or rows.dtype != dtype or rows.device != device:
             size = 2 ** math.ceil(math.log2(max(n, _FEWEST)))
-            self._rows = rows = self._compute(size).to(device, dtype, non_blocking=True)
+            with torch.inference_mode(False):  # a search may be what asks first, and training goes on with these rows
+                self._rows = rows = self._compute(size).to(device, dtype, non_blocking=True)
         return rows
