@@ -183,17 +183,20 @@ def _warn_of_single_pairs(pairs: TokenizedPairs, batch_tokens: int, note: Callab
 
 
 def _refuse_other_architecture(config: Config, parent: Config) -> None:
-    mine, theirs = (_architecture(c.model) for c in (config, parent))
+    mine, theirs = _architecture(config), _architecture(parent)
     if differing := [key for key in mine if mine[key] != theirs[key]]:
         raise RunError(
             "train.init_from has another architecture",
             where=str(Path(str(config.train.init_from))),
-            got=", ".join(f"model.{key} {spelled(mine[key])}" for key in differing),
-            expected=", ".join(f"model.{key} {spelled(theirs[key])}" for key in differing),
+            got=", ".join(f"{key} {spelled(mine[key])}" for key in differing),
+            expected=", ".join(f"{key} {spelled(theirs[key])}" for key in differing),
             hint="fine-tuning takes the architecture of the run it starts from",
         )
 
 
-def _architecture(model: ModelConfig) -> dict[str, object]:
+def _architecture(config: Config) -> dict[str, object]:
+    """Return what decides which weights there are, and of which shapes."""
+    model = config.model
     mixes = {"attention.encoder": "linformer" if model.attention.encoder == "linformer" else "another"}  # has weights
-    return model.model_dump(exclude=_FREE_IN_FINE_TUNING) | mixes
+    keys = {f"model.{key}": value for key, value in (model.model_dump(exclude=_FREE_IN_FINE_TUNING) | mixes).items()}
+    return keys | {"data.max_length": config.data.max_length if model.ends_at_max_length else None}

@@ -391,6 +391,21 @@ def test_a_limit_below_what_is_done_is_refused_and_not_stored(tmp_path, before, 
     assert (tmp_path / "run" / "config.yaml").read_bytes() == stored
 
 
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "trapezoidal", "inverse_sqrt"])
+def test_minutes_do_not_lift_a_rate_that_has_begun_to_fall(tmp_path, schedule):
+    """Until they are steps nobody knows where the run ends, so the rate would be the peak again."""
+    small_trainer(tmp_path / "run", small_config(max_steps=12, schedule=schedule)).train()
+    timed = small_trainer(tmp_path / "run", small_config(max_steps=None, max_minutes=5.0, schedule=schedule))
+    if schedule in ("linear", "cosine"):
+        with pytest.raises(RunError, match=r"train\.max_minutes cannot become the only limit"):
+            timed.resume()
+    else:
+        timed.resume()
+    both = small_trainer(tmp_path / "run", small_config(max_steps=15, max_minutes=5.0, schedule=schedule))
+    both.resume()
+    assert both.train().steps == 15
+
+
 def test_minutes_below_what_is_done_are_refused(tmp_path):
     run = small_trainer(tmp_path / "run")
     run.train()

@@ -5,7 +5,7 @@ from training_rig import runtime, small_config, small_pairs, small_tokenizer
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.training import data_order
-from transformer_cli.training.budget import StepTimer, steps_in_budget, steps_within, stored_budget
+from transformer_cli.training.budget import StepTimer, steps_in_budget, last_step, stored_budget
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.estimate import estimate
 
@@ -28,12 +28,12 @@ def settings(**limits):
     ],
 )
 def test_the_smallest_limit_counts(limits, budget, expected):
-    assert steps_within(settings(**limits), lambda epoch: 10, budget) == expected
+    assert last_step(settings(**limits), lambda epoch: 10, budget) == expected
 
 
 def test_epochs_are_asked_only_as_far_as_needed():
     asked = []
-    steps_within(settings(max_epochs=1000, max_steps=15), lambda epoch: asked.append(epoch) or 10, None)
+    last_step(settings(max_epochs=1000, max_steps=15), lambda epoch: asked.append(epoch) or 10, None)
     assert asked == [0, 1]
 
 
@@ -99,7 +99,7 @@ def test_the_steps_of_coming_epochs_are_counted_without_cutting_them(monkeypatch
     assert len(set(wanted)) > 1
     monkeypatch.setattr(data_order, "epoch_batches", lambda *_, **__: pytest.fail("an epoch was cut"))
     order = DataOrder(EpochPairs(small_pairs()), 60, 1, seed=1)
-    assert steps_within(settings(max_epochs=20), order.steps_per_epoch, None) == sum(wanted)
+    assert last_step(settings(max_epochs=20), order.steps_per_epoch, None) == sum(wanted)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

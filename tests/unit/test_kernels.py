@@ -238,6 +238,20 @@ def test_fine_tuning_may_change_the_pattern_but_not_whether_there_are_mixtures()
         _refuse_other_architecture(asked(attention={"encoder": "linformer"}), asked())
 
 
+@pytest.mark.parametrize("model", [{"positions": "learned"}, {"attention": {"encoder": "linformer"}}, {}])
+def test_fine_tuning_keeps_the_longest_sentence_where_positions_have_parameters(model: dict[str, object]) -> None:
+    def asked(max_length: int) -> Config:
+        data = {"train": {"src": "a", "tgt": "b"}, "max_length": max_length}
+        return Config.model_validate({"data": data, "train": {"max_steps": 1, "init_from": "runs/a"}, "model": model})
+
+    if not model:
+        _refuse_other_architecture(asked(64), asked(128))
+        return
+    with pytest.raises(RunError, match="another architecture") as caught:
+        _refuse_other_architecture(asked(64), asked(128))
+    assert (caught.value.got, caught.value.expected) == ("data.max_length 64", "data.max_length 128")
+
+
 # The table of what means nothing together
 
 ROWS = {

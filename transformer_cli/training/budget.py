@@ -16,7 +16,7 @@ from transformer_cli.config import TrainConfig
 UNTIMED_STEPS, LAST_TIMED_STEP = 3, 23
 
 
-def steps_within(config: TrainConfig, steps_per_epoch: Callable[[int], int], budget_steps: int | None) -> int | None:
+def last_step(config: TrainConfig, steps_per_epoch: Callable[[int], int], budget_steps: int | None) -> int | None:
     """Return the last step of the run: the smallest limit that is known.
 
     Args:

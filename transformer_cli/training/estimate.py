@@ -9,7 +9,7 @@ from transformer_cli.data.batching import collate
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Runtime
-from transformer_cli.training.budget import StepTimer, steps_within
+from transformer_cli.training.budget import StepTimer, last_step
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.update import Updater
 
@@ -48,8 +48,11 @@ def estimate(model: Transformer, pairs: EpochPairs, settings: TrainConfig, runti
         batches = [collate(window.pairs, rows).to(runtime.device) for rows in window.batches]
         n_tokens = window.target_tokens()
         updater.accumulate(batches, range(len(batches)), n_tokens)
-        updater.unscale_and_clip().item()  # waits for the device
-        updater.step(0.0, step + 1)
+        norm = updater.unscale_and_clip().item()  # waits for the device
+        if math.isfinite(norm):
+            updater.step(0.0, step + 1)
+        else:
+            updater.skip()  # as fp16's first step often is, and 0 · inf would be no number in all later ones
         if step:
             timer.add(time.monotonic() - began, window.padded_tokens())
             tokens += n_tokens
@@ -60,7 +63,7 @@ def estimate(model: Transformer, pairs: EpochPairs, settings: TrainConfig, runti
 
 def _estimate(order: DataOrder, settings: TrainConfig, seconds: float, speed: float) -> Estimate:
     in_budget = None if settings.max_minutes is None else max(1, int(60 * settings.max_minutes / seconds))
-    steps = steps_within(settings, order.steps_per_epoch, in_budget) or 1
+    steps = last_step(settings, order.steps_per_epoch, in_budget) or 1
     epochs = min(_epochs_in(steps, order, settings.bidirectional_epochs), settings.max_epochs or math.inf)
     return Estimate(steps, epochs, seconds, speed, steps * seconds / 60)
 

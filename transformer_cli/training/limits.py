@@ -6,7 +6,7 @@ from typing import Any
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import TrainConfig
 from transformer_cli.errors import RunError, TrainingFailed
-from transformer_cli.training.budget import steps_within, stored_budget
+from transformer_cli.training.budget import last_step, stored_budget
 from transformer_cli.training.data_order import DataOrder
 from transformer_cli.training.state import TrainState
 from transformer_cli.wording import counted
@@ -38,7 +38,7 @@ class Limits:
     def settle(self, budget_steps: int | None) -> None:
         """Work out the last step; again when ``max_minutes`` has become a number of steps."""
         self.budget_steps = budget_steps
-        self.total_steps = steps_within(self._settings, self._order.steps_per_epoch, budget_steps)
+        self.total_steps = last_step(self._settings, self._order.steps_per_epoch, budget_steps)
 
     @property
     def budget_seconds(self) -> float | None:
@@ -69,7 +69,7 @@ class Limits:
         return " and ".join(name for name, is_reached in names.items() if is_reached)
 
     def refuse_cut(self, run: RunFolder, state: TrainState) -> None:
-        """Refuse limits lowered below what is done: steps cannot be taken back.
+        """Refuse limits lowered below what is done, as steps cannot be taken back, and minutes that come too late.
 
         Args:
             run: with the settings that it had so far.
@@ -90,9 +90,24 @@ class Limits:
                     f"train.{key} is lower than what the run has done",
                     got=f"train.{key} {asked:g}" + (f", which comes to {reach}" if key == "max_minutes" else ""),
                     expected=f"at least {counted(state.step, 'step')}, {passes:.2f} epochs",
-                    hint=f"keep train.{key} {then}; a checkpoint of an earlier step is a model of its own: "
-                    "tfm translate --run RUN/checkpoints/step-N",
+                    hint=f"keep train.{key} {'null' if then is None else then}; a checkpoint of an earlier step is a "
+                    "model of its own: tfm translate --run RUN/checkpoints/step-N",
                 )
+        if before["max_minutes"] is None:
+            self._refuse_late_minutes(state)
+
+    def _refuse_late_minutes(self, state: TrainState) -> None:
+        """Refuse minutes as the only limit of a rate that has begun to fall: it would rise until they are steps."""
+        settings = self._settings
+        falls = settings.schedule in ("linear", "cosine") and state.step > settings.warmup_steps
+        is_only_limit = settings.max_steps is None and settings.max_epochs is None
+        if falls and settings.max_minutes is not None and is_only_limit:
+            raise RunError(
+                "train.max_minutes cannot become the only limit of a run whose learning rate has begun to fall",
+                got=f"train.max_minutes {settings.max_minutes:g} after {counted(state.step, 'step')}",
+                expected=f"train.max_steps above {state.step}, or train.max_epochs",
+                hint="or begin a new run from this one's weights: train.init_from",
+            )
 
     def stops_early(self, state: TrainState) -> bool:
         """Return whether validations have not got better for too long."""

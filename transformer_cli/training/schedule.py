@@ -38,8 +38,8 @@ class Schedule:
 
         Args:
             step: from 1.
-            total_steps: last step of the run; ``None`` while it is not known yet, which must not be later than
-                ``hold_until``. ``inverse_sqrt`` does not use it.
+            total_steps: last step of the run; ``None`` while it is not known yet: then the peak lasts.
+                ``inverse_sqrt`` does not use it.
         """
         if self.kind == "inverse_sqrt":
             return self.peak * inverse_sqrt(step, self.warmup_steps)
@@ -63,8 +63,9 @@ class Schedule:
                 f"the learning rate never reaches train.lr {self.peak:g}; lower train.warmup_steps"
             )
         if step and self.learning_rate(step, total_steps) != self.learning_rate(step, before):
+            end = "a step not known yet" if total_steps is None else f"step {total_steps}"
             found.append(
-                f"the {self.kind} schedule now ends at step {total_steps} instead of {before}: "
+                f"the {self.kind} schedule now ends at {end} instead of {before}: "
                 "the rate differs from that of a run which was so long from the start"
             )
         return found

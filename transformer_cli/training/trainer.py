@@ -180,14 +180,14 @@ class Trainer:
         seconds, is_warm = self._limits.budget_seconds, self.state.step >= self.settings.warmup_steps
         if seconds is None or not self._ranks.broadcast(self._timer.is_ready(is_warm, seconds)):
             return
-        steps = self._ranks.broadcast(self._steps_within(seconds))  # the main rank's clock counts
+        steps = self._ranks.broadcast(self._steps_in_budget(seconds))  # the main rank's clock counts
         self._limits.settle(steps)
         minutes, total = self.settings.max_minutes, self._limits.total_steps
         self.run.update_info({"time_budget": {"minutes": minutes, "steps": steps}, "total_steps": total})
         told = f"train.max_minutes {minutes:g} comes to {steps:,} steps"
         self._journal.note(told, *self._schedule.warnings(steps))
 
-    def _steps_within(self, seconds: float) -> int:
+    def _steps_in_budget(self, seconds: float) -> int:
         """Return the last step of a run of so many seconds, by this rank's clock."""
         before = self._journal.elapsed
         self._look_at_dev_set()  # only to time it
