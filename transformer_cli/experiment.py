@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer_cli.checkpoint import build_model, load_model
 from transformer_cli.checkpoint.tensor_files import load_strictly
-from transformer_cli.config import Config, ModelConfig
+from transformer_cli.config import Config
 from transformer_cli.data.batching import Indices, TokenizedPairs, fitting, tokenize_pairs
 from transformer_cli.data.corpus import Corpus, load_corpus
 from transformer_cli.data.epochs import EpochPairs

@@ -5,7 +5,7 @@ from training_rig import runtime, small_config, small_pairs, small_tokenizer
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.epochs import EpochPairs
 from transformer_cli.training import data_order
-from transformer_cli.training.budget import StepTimer, steps_in_budget, last_step, stored_budget
+from transformer_cli.training.budget import StepTimer, last_step, steps_in_budget, stored_budget
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.estimate import estimate
 
