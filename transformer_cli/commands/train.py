@@ -117,9 +117,14 @@ def _start(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Callable
 
 
 def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Callable[[Path], None]) -> TrainingReport:
+    path = ranks.from_main(lambda: RunFolder.open(request.run or newest_started_run()).path)
+    made(path)
+    with _opened(path, ranks).lock():  # before a thing is read that another process may still be writing
+        return _go_on(request, _opened(path, ranks), place, ranks)
+
+
+def _go_on(request: TrainRequest, run: RunFolder, place: RankPlace, ranks: Ranks) -> TrainingReport:
     note = note_on_stderr(request.quiet)
-    run = _shared(ranks.from_main(lambda: RunFolder.open(request.run or newest_started_run())), ranks)
-    made(run.path)
     config = ranks.from_main(lambda: _continued_config(request, run, ranks))
     runtime = ranks.together(lambda: Runtime.resolve(request.device, config.train.amp, place))
     refuse_unfit_device(config, runtime.device.type, sixteen_bits=runtime.amp_dtype is not None)
@@ -129,10 +134,9 @@ def _continue(request: TrainRequest, place: RankPlace, ranks: Ranks, made: Calla
         hint = "put the old files back, or start a new run (-s train.init_from=RUN takes the weights along)"
         ranks.fail(RunError("the data are not those that this run was trained on", where=str(run.path), hint=hint))
     ranks.from_main(lambda: refuse_wrong_masks(experiment))
-    with run.lock():
-        trainer = make_trainer(experiment, run, runtime, request.quiet)
-        trainer.resume()
-        return trainer.train()
+    trainer = make_trainer(experiment, run, runtime, request.quiet)
+    trainer.resume()
+    return trainer.train()
 
 
 def _free_place(request: TrainRequest, config: Config) -> Path:
@@ -145,6 +149,10 @@ def _continued_config(request: TrainRequest, run: RunFolder, ranks: Ranks) -> Co
     config = load_recipe(request.config or str(run.path / "config.yaml"), request.overrides)
     refuse_changes(run, config, ranks.world_size)
     return config
+
+
+def _opened(path: Path, ranks: Ranks) -> RunFolder:
+    return _shared(ranks.from_main(lambda: RunFolder.open(path)), ranks)
 
 
 def _shared(run: RunFolder, ranks: Ranks) -> RunFolder:
