@@ -125,6 +125,17 @@ def test_the_mean_is_what_is_validated_and_the_training_weights_stay(tmp_path):
     assert all(torch.equal(final[name], weights) for name, weights in trainer._updater.weights().items())
 
 
+def test_a_run_that_goes_on_says_of_its_model_what_holds_for_the_single_one(tmp_path):
+    small_trainer(tmp_path / "run", small_config(**LAST), validate=judged(9, 8, 7, 6)).train()
+    averaged = RunFolder.open(tmp_path / "run").info["best"]
+    longer = small_trainer(tmp_path / "run", small_config(**LAST, max_steps=15))
+    longer.resume()
+    longer._begin()
+    info = RunFolder.open(tmp_path / "run").info
+    assert info["average"] is None
+    assert info["best"] == longer.state.best != averaged
+
+
 @pytest.mark.parametrize("metric", ["loss", "bleu"])
 def test_the_best_checkpoints_are_the_best_validated_ones(tmp_path, metric):
     config = small_config(average_best=2, keep_last=1, keep_best=0, stop_metric=metric, validate_every=2)

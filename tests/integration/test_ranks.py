@@ -114,7 +114,7 @@ def test_a_followed_run_writes_nothing(tmp_path):
         run.append_metrics({"step": 1})
         run.append_samples({"step": 1})
         run.append_log("line")
-        run.truncate_records(0)
+        run.go_back_to(0)
     assert not (tmp_path / "nowhere").exists()
     assert (run.info["status"], run.config.train.max_steps, run.steps(), run.best_steps(2, "bleu")) == (
         "training", 13, [], [],

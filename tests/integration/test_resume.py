@@ -15,6 +15,7 @@ from training_rig import Silent, hashes, look, small_config, small_pairs, small_
 from transformer_cli.checkpoint import RunFolder, build_model
 from transformer_cli.errors import DataError, DiskFull, Interrupted, RunError, TrainingFailed
 from transformer_cli.training import trainer as trainer_module
+from transformer_cli.training.trainer import Trainer
 from transformer_cli.training.update import Updater
 
 STEPS = 30  # ten epochs of the rig
@@ -198,6 +199,29 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_replaced(calm, tmp_path)
     assert "step-12 cannot be used" in notes[0]
     trainer.train()
     assert hashes(tmp_path / "run") == hashes(calm)
+
+
+def test_a_run_killed_between_its_last_records_and_its_last_checkpoint_writes_none_twice(tmp_path, monkeypatch):
+    """Step 12 is a multiple of save_every, and neither of log_every nor of validate_every."""
+    config = small_config(validate_every=5, log_every=5)
+    small_trainer(tmp_path / "calm", config).train()
+    trainer = small_trainer(tmp_path / "run", config)
+    save = Trainer._save
+
+    def killed_at_the_second_save_of_12(self, *status):
+        if self.state.step == 12 and self.state.validation is not None:
+            raise KeyboardInterrupt
+        save(self, *status)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_save", killed_at_the_second_save_of_12)
+        with pytest.raises(KeyboardInterrupt):
+            trainer.train()
+    again = small_trainer(tmp_path / "run", config)
+    again.resume()
+    again.train()
+    assert train_records(tmp_path / "run") == train_records(tmp_path / "calm")
+    assert (tmp_path / "run" / "samples.jsonl").read_bytes() == (tmp_path / "calm" / "samples.jsonl").read_bytes()
 
 
 def test_when_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):

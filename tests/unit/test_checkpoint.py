@@ -212,6 +212,50 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(run, monkeypatch, code
     assert "--run" in str(caught.value)
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_was_moved_aside_goes_back_where_nothing_took_its_place(run, is_there):
+    """A crash between the two renames of ``move_into_place``: what it replaced may be the only checkpoint."""
+    run.save_checkpoint(state(4))
+    folder = run.checkpoint(4)
+    shutil.copytree(folder, folder.with_name(".tmp-step-4"))
+    shutil.copytree(folder, folder.with_name(".tmp-old-step-4"))
+    (folder.with_name(".tmp-old-step-4") / "state.json").write_text("old")
+    if not is_there:
+        shutil.rmtree(folder)
+    run.clean()
+    assert [path.name for path in folder.parent.iterdir()] == ["step-4"]
+    assert ((folder / "state.json").read_text() == "old") == (not is_there)
+
+
+def test_what_was_being_removed_does_not_come_back(run, monkeypatch):
+    run.save_checkpoint(state(4))
+    monkeypatch.setattr(durable.shutil, "rmtree", lambda *_, **__: None)  # killed before it
+    durable.remove_folder(run.checkpoint(4))
+    monkeypatch.undo()
+    run.clean()
+    assert not list((run.path / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("name", [".tmp-mine.txt", ".tmp-notes/a.txt", "checkpoints/.tmp-old-mine/a"])
+def test_a_users_own_files_are_not_cleaned_away(run, name):
+    run.save_checkpoint(state(4))
+    (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+    (run.path / name).touch()
+    (run.path / ".tmp-run.json").touch()
+    run.clean()
+    assert (run.path / name).exists()
+    assert not (run.path / ".tmp-run.json").exists()
+
+
+def test_a_damaged_checkpoint_does_not_displace_those_that_come_after_it(run):
+    for step in (5, 10):
+        run.save_checkpoint(state(step, bleu=step))
+    run.go_back_to(5)
+    run.save_checkpoint(state(6))
+    run.prune(1, 0, "bleu")
+    assert run.steps() == [6]
+
+
 def test_records_after_a_step_and_half_a_line_are_forgotten(run):
     for step in (5, 10, 15):
         run.append_metrics({"kind": "train", "step": step})
@@ -219,7 +263,7 @@ def test_records_after_a_step_and_half_a_line_are_forgotten(run):
     with (run.path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "st')
     assert [record["step"] for record in run.metrics()] == [5, 10, 15]
-    run.truncate_records(10)
+    run.go_back_to(10)
     assert [record["step"] for record in run.metrics()] == [5, 10]
     assert (run.path / "samples.jsonl").read_text().count("\n") == 2
     run.append_metrics({"kind": "train", "step": 11})

@@ -6,13 +6,14 @@ Not here: what is written.
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from transformer_cli.errors import NO_SPACE, DiskFull, RunError
 
 _TEMPORARY = ".tmp-"
+_OLD, _DOOMED = f"{_TEMPORARY}old-", f"{_TEMPORARY}doomed-"  # whole, until another takes its place; to be removed
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -48,10 +49,10 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 def move_into_place(finished: Path, path: Path) -> None:
     """Rename a finished folder to its place; what was there is moved aside first and then removed.
 
-    A folder cannot be replaced in one step. Stopped between the two renames, nothing is at ``path``, and the finished
-    one is lost to ``remove_temporaries``: callers write a folder only over one they can do without.
+    A folder cannot be replaced in one step. Stopped between the two renames, nothing is at ``path``:
+    ``remove_temporaries`` puts back what was there.
     """
-    old = path.with_name(f"{_TEMPORARY}old-{path.name}")
+    old = path.with_name(f"{_OLD}{path.name}")
     if path.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.rename(path, old)
@@ -73,18 +74,24 @@ def append_line(path: Path, line: str) -> None:
 
 def remove_folder(path: Path) -> None:
     """Remove a folder so that it disappears at once and not file by file."""
-    doomed = path.with_name(f"{_TEMPORARY}old-{path.name}")
+    doomed = path.with_name(f"{_DOOMED}{path.name}")
     with explained(path):
         shutil.rmtree(doomed, ignore_errors=True)
         os.rename(path, doomed)
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def remove_temporaries(folder: Path) -> None:
-    """Remove what an interrupted write has left; only the one who writes into the folder may call this."""
+def remove_temporaries(folder: Path, is_ours: Callable[[Path], bool]) -> None:
+    """Remove what an interrupted write has left; only the one who writes into the folder may call this.
+
+    What had been moved aside for another, which did not come, goes back to its place.
+    """
     with explained(folder):
-        for path in folder.glob(f"{_TEMPORARY}*"):
-            if path.is_dir():
+        for path in sorted(filter(is_ours, folder.glob(f"{_TEMPORARY}*"))):
+            place = path.with_name(path.name.removeprefix(_OLD))
+            if place != path and not place.exists():
+                os.rename(path, place)
+            elif path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink()

@@ -66,5 +66,5 @@ class FollowedRun(RunFolder):
     def append_log(self, line: str) -> None:
         """Write nothing."""
 
-    def truncate_records(self, step: int) -> None:
+    def go_back_to(self, step: int, owed: Collection[str] = ()) -> None:
         """Write nothing."""

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import durable
 from transformer_cli.checkpoint.json_lines import keep_records, read_records
-from transformer_cli.checkpoint.own_files import refuse_foreign
+from transformer_cli.checkpoint.own_files import foreign_files, refuse_foreign
 from transformer_cli.checkpoint.run_info import FORMAT, INFO, read_info
 from transformer_cli.checkpoint.snapshot import WEIGHTS, CheckpointState, read_snapshot, read_state, write_snapshot
 from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
@@ -170,10 +170,9 @@ class RunFolder:
             yield
 
     def clean(self) -> None:
-        """Remove what an interrupted write has left. Only for the one who trains here."""
-        durable.remove_temporaries(self.path)
-        if (self.path / "checkpoints").is_dir():
-            durable.remove_temporaries(self.path / "checkpoints")
+        """Remove what an interrupted write has left, and nothing of the user's. Only for the one who trains here."""
+        for folder in (self.path, self.path / "checkpoints"):
+            durable.remove_temporaries(folder, lambda path: not foreign_files(self.path, path))
 
     # Checkpoints
 
@@ -279,9 +278,17 @@ class RunFolder:
         """Append a line to ``train.log``."""
         durable.append_line(self.path / _LOG, line)
 
-    def truncate_records(self, step: int) -> None:
-        """Forget the records after a step, and a last line that was cut off."""
-        self._keep_records(lambda record: record["step"] <= step)
+    def go_back_to(self, step: int, owed: Collection[str] = ()) -> None:
+        """Forget what came after a step: checkpoints, which are damaged, and records; and a last line that was cut off.
+
+        Args:
+            step: that of a checkpoint; 0 is the beginning.
+            owed: kinds of records that were written after the checkpoint of this very step, and will be again.
+        """
+        for later in self.steps():
+            if later > step:  # or it would be among the newest, and those that are to come would be pruned
+                durable.remove_folder(self.checkpoint(later))
+        self._keep_records(lambda record: record["step"] < step + (record.get("kind", "validation") not in owed))
 
     def _keep_records(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
         for name in (_METRICS, _SAMPLES):

@@ -41,7 +41,10 @@ def last_state(run: RunFolder, note: Callable[[str], None]) -> CheckpointState |
         raise RunError("was stopped before train.init_from's weights were stored", where=str(run.path), hint=hint)
     if state is None:
         note("there is no checkpoint yet: the run starts over")
-    run.truncate_records(0 if state is None else state.step)
+        run.go_back_to(0)
+        return None
+    is_owed = {"validation": not state.counters["validation"], "train": state.counters["interval_tokens"] > 0}
+    run.go_back_to(state.step, [kind for kind in is_owed if is_owed[kind]])
     return state
 
 

@@ -258,8 +258,8 @@ class Trainer:
         if self.settings.amp == "auto" and self.runtime.amp_dtype is None:
             self._journal.note("train.amp auto: off, everything is computed in float32 on this device")
         self.run.forget_average()
-        conditions = continuation.conditions(self.config, self.runtime, self._updater.teachers_sha256)
-        self.run.update_info({"status": "training", "total_steps": total, "average": None, **conditions})
+        info = {"status": "training", "total_steps": total, "average": None, "best": self.state.best}
+        self.run.update_info(info | continuation.conditions(self.config, self.runtime, self._updater.teachers_sha256))
         if self.settings.init_from is not None and not self.run.steps():
             self._save()  # the run that the weights come from may be gone when this one is continued
         self._journal.started(self.state.step, total, self._limits.budget_seconds)
