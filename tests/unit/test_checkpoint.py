@@ -48,6 +48,15 @@ def test_equal_weights_give_equal_bytes(run):
     assert len({to_bytes(first, "x") for _ in range(8)}) == 1
 
 
+def test_every_file_of_a_new_run_outlives_a_power_cut(tmp_path, monkeypatch):
+    synced = set()
+    monkeypatch.setattr(durable.os, "fsync", lambda descriptor: synced.add(os.fstat(descriptor).st_ino))
+    run = RunFolder.create(tmp_path / "run", small_config(), small_tokenizer(), {}, overwrite=False)
+    inside = {path.name: path.stat().st_ino for path in [run.path, run.path.parent, *run.path.rglob("*")]}
+    assert "tokenizer.model" in inside
+    assert set(inside.values()) <= synced
+
+
 def test_an_existing_run_is_replaced_only_on_request(run):
     with pytest.raises(RunError, match="exists"):
         RunFolder.create(run.path, run.config, run.tokenizer, {}, overwrite=False)

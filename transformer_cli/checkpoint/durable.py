@@ -27,7 +27,7 @@ def write_file(path: Path, content: bytes) -> None:
             with suppress(OSError):
                 temporary.unlink()
             raise
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
@@ -39,11 +39,36 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
             temporary.mkdir(parents=True)
             for name, content in files.items():
                 _write_synced(temporary / name, content)
-            sync_folder(temporary)
+            sync(temporary)
             move_into_place(temporary, path)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+@contextmanager
+def new_folder(path: Path, option: str = "--run") -> Iterator[Path]:
+    """Give the name of a folder beside ``path``, which is synced and renamed to it if the block ends well.
+
+    Args:
+        path: its place; where a link leads, if it is one.
+        option: names it on the command line.
+
+    Raises:
+        DiskFull: there is no room; what was there before is intact.
+        RunError: the place cannot be written.
+    """
+    place = followed(path)
+    temporary = place.with_name(f"{_TEMPORARY}{place.name}")
+    try:
+        with explained(path, option):
+            shutil.rmtree(temporary, ignore_errors=True)
+            yield temporary
+            for inside in [*temporary.rglob("*"), temporary]:
+                sync(inside)
+            move_into_place(temporary, place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # left only if something went wrong
 
 
 def move_into_place(finished: Path, path: Path) -> None:
@@ -57,7 +82,7 @@ def move_into_place(finished: Path, path: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
         os.rename(path, old)
     os.rename(finished, path)
-    sync_folder(path.parent)
+    sync(path.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -97,8 +122,8 @@ def remove_temporaries(folder: Path, is_ours: Callable[[Path], bool]) -> None:
                 path.unlink()
 
 
-def sync_folder(path: Path) -> None:
-    """Make renames inside a folder durable."""
+def sync(path: Path) -> None:
+    """Make the content of a file durable, or the renames inside a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

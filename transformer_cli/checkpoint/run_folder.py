@@ -17,7 +17,6 @@ Not here: when to save (``training/trainer.py``), how to write durably (``durabl
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -71,19 +70,12 @@ class RunFolder:
         if (path / INFO).is_file():
             with cls(path, config, tokenizer, {}).lock():
                 pass  # raises if somebody trains there
-        place = durable.followed(path)
-        temporary = place.with_name(f".tmp-{place.name}")
-        made = cls(temporary, config, tokenizer, {**info, **own})
-        try:
-            with durable.explained(path):
-                shutil.rmtree(temporary, ignore_errors=True)
-                (temporary / "checkpoints").mkdir(parents=True)
-                tokenizer.save(temporary)
-                made.replace_config(config)
-                made.update_info({})
-                durable.move_into_place(temporary, place)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)  # left only if something went wrong
+        with durable.new_folder(path) as temporary:
+            (temporary / "checkpoints").mkdir(parents=True)
+            tokenizer.save(temporary)
+            made = cls(temporary, config, tokenizer, {**info, **own})
+            made.replace_config(config)
+            made.update_info({})
         made.path = path
         return made
 

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from transformer_cli.checkpoint import load_model
+from transformer_cli.checkpoint.durable import new_folder
 from transformer_cli.commands.export_check import Agreement, Check, refuse_unlike
 from transformer_cli.commands.files.json_text import json_text
 from transformer_cli.commands.shared.notes import Note
@@ -14,7 +15,7 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.export.ctranslate2_spec import refuse_unrepresentable
 from transformer_cli.export.extra import Quantization, ctranslate2
 from transformer_cli.export.folder import INSIDE, weights_sha256
-from transformer_cli.export.writing import Exported, amend_description, new_folder, refuse_existing
+from transformer_cli.export.writing import Exported, amend_description, refuse_existing
 from transformer_cli.runtime import Runtime
 
 _POSITIONS = 1024  # sinusoids go on as long as their table, which costs little
@@ -59,7 +60,7 @@ def run_export(
     check = Check(Translator.of_model(model, tokenizer, config, Runtime.resolve("cpu")), note)
     kinds: list[Quantization] = ["float32"] if quantization == "float32" else ["float32", quantization]
     agreement: dict[str, Agreement] = {}
-    with new_folder(target) as folder:
+    with new_folder(target, "--output") as folder:
         for kind in kinds:
             exported.write(folder, kind)
             agreement[kind] = check.of(folder)

@@ -1,15 +1,11 @@
 """Writing an exported folder: beside its place, checked there, then renamed."""
 
 import json
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.checkpoint.durable import explained, followed, move_into_place, sync_folder
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import RunError
@@ -35,7 +31,7 @@ class Exported:
 
         Raises:
             UserError: CTranslate2 cannot represent the model.
-            OSError: the place cannot be written; ``new_folder`` explains it.
+            OSError: the place cannot be written; ``durable.new_folder`` explains it.
         """
         spec = specification(self.model, self.config.model, self.tokenizer, self.positions)
         spec.optimize(quantization)
@@ -76,29 +72,3 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
         raise RunError("is in the way and is not an export", where=str(path), hint=hint)
     if not overwrite:
         raise RunError("the export exists", where=str(path), hint="replace it with --overwrite")
-
-
-@contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """Give the name of a folder beside ``path``, which is renamed to it if the block ends without an exception.
-
-    Raises:
-        DiskFull: there is no room; what was there before is intact.
-        RunError: the place cannot be written.
-    """
-    place = followed(path)
-    temporary = place.with_name(f".tmp-{place.name}")
-    try:
-        with explained(path, "--output"):
-            yield temporary
-            for file in temporary.iterdir():
-                _sync(file)
-            sync_folder(temporary)
-            move_into_place(temporary, place)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # left only if something went wrong
-
-
-def _sync(file: Path) -> None:
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())
