@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from training_rig import runtime, small_config, small_pairs, small_tokenizer
@@ -8,6 +10,7 @@ from transformer_cli.training import data_order
 from transformer_cli.training.budget import StepTimer, last_step, steps_in_budget, stored_budget
 from transformer_cli.training.data_order import DataOrder, Position
 from transformer_cli.training.estimate import estimate
+from transformer_cli.training.update import Updater
 
 
 def settings(**limits):
@@ -102,8 +105,17 @@ def test_the_steps_of_coming_epochs_are_counted_without_cutting_them(monkeypatch
     assert last_step(settings(max_epochs=20), order.steps_per_epoch, None) == sum(wanted)
 
 
+@pytest.mark.parametrize("overflows", [False, True])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_an_estimate_counts_the_steps_of_the_limits_and_leaves_the_weights(optimizer):
+def test_an_estimate_counts_the_steps_of_the_limits_and_leaves_the_weights(monkeypatch, optimizer, overflows):
+    """Also where a gradient overflows, as it does in the first step of fp16: 0 · inf is no number."""
+
+    def overflown(self):
+        next(self.model.parameters()).grad.fill_(math.inf)
+        return torch.tensor(math.inf)
+
+    if overflows:
+        monkeypatch.setattr(Updater, "unscale_and_clip", overflown)
     config = small_config(optimizer=optimizer, weight_decay=0.1)
     model = build_model(config, small_tokenizer())
     before = [parameter.detach().clone() for parameter in model.parameters()]
