@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from training_rig import Silent, hashes, look, small_config, small_trainer
+from training_rig import Silent, best_weights, hashes, look, small_config, small_trainer
 
 from transformer_cli.checkpoint import RunFolder, load_model
 from transformer_cli.commands.train import print_report
@@ -79,7 +79,7 @@ def test_the_mean_of_the_last_checkpoints_becomes_the_model_if_it_is_better(tmp_
     report = trainer.train()
     run = RunFolder.open(tmp_path / "run")
     assert run.steps() == [6, 9, 12]  # keep_last 1 notwithstanding
-    assert_is(run.load_weights(), mean_of(tmp_path / "run", [6, 9, 12]))
+    assert_is(best_weights(run), mean_of(tmp_path / "run", [6, 9, 12]))
     assert report.average == {"steps": [6, 9, 12], "loss": 6.5, "bleu": 43.5, "is_model": True}
     assert report.best == {"step": 12, "loss": 7, "bleu": 43}
     assert run.info["average"] == report.average
@@ -143,12 +143,12 @@ def test_the_best_checkpoints_are_the_best_validated_ones(tmp_path, metric):
     report = trainer.train()
     assert report.average["steps"] == [4, 8]  # both off the beat of save_every
     assert RunFolder.open(tmp_path / "run").steps() == [4, 8, 12]
-    assert_is(RunFolder.open(tmp_path / "run").load_weights(), mean_of(tmp_path / "run", [4, 8]))
+    assert_is(best_weights(RunFolder.open(tmp_path / "run")), mean_of(tmp_path / "run", [4, 8]))
 
 
 def test_with_a_moving_average_its_weights_are_averaged(tmp_path):
     small_trainer(tmp_path / "run", small_config(**LAST, ema_decay=0.9), validate=judged(9, 8, 7, 6)).train()
-    assert_is(RunFolder.open(tmp_path / "run").load_weights(), mean_of(tmp_path / "run", [6, 9, 12], "ema"))
+    assert_is(best_weights(RunFolder.open(tmp_path / "run")), mean_of(tmp_path / "run", [6, 9, 12], "ema"))
 
 
 def test_a_last_step_off_the_beat_counts(tmp_path):

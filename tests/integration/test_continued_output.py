@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, Tfm
 from forked_tfm import ForkedTfm
+from training_rig import best_weights
 
 from transformer_cli import __version__
 from transformer_cli.checkpoint import RunFolder
@@ -229,10 +230,10 @@ def test_batches_may_be_others(stopped: Path, again: Callable[..., Outcome]) -> 
 def test_other_weights_are_refused(tfm: Tfm, run: Path, stopped: Path, tmp_path: Path) -> None:
     other = RunFolder.open(Path(shutil.copytree(run, tmp_path / "other")))
     command = ["translate", "--run", other.path, "-b", "1", "-i", tmp_path / "in.jsonl", "-o", stopped, "--resume"]
-    other.save_model({name: 1.01 * weight for name, weight in other.load_weights().items()})
+    other.save_model({name: 1.01 * weight for name, weight in best_weights(other).items()})
     done = tfm(*command)
     assert (done.code, "weights" in done.err) == (2, True)
-    other.save_model(RunFolder.open(run).load_weights())
+    other.save_model(best_weights(RunFolder.open(run)))
     recipe = other.path / "config.yaml"
     text = recipe.read_text(encoding="utf-8")
     for name, old, new in (("max_length", r"(max_length:) \d+", r"\1 20"), ("from", "(src_lang:) en", r"\1 fr")):

@@ -9,7 +9,7 @@ import yaml
 from command_line import Tfm
 from ranked_run import Scene, run_ranks
 from toy_language import TINY
-from training_rig import hashes, small_config, small_pairs, small_tokenizer, small_trainer
+from training_rig import best_weights, hashes, small_config, small_pairs, small_tokenizer, small_trainer
 
 from transformer_cli.checkpoint import RunFolder, load_model, loading
 from transformer_cli.config import Config, ModelConfig, TrainConfig
@@ -95,7 +95,7 @@ def test_a_teacher_that_has_changed_is_refused_and_named(teacher: Path, tmp_path
     (moving / "train.log").write_text("not what is learned from", encoding="utf-8")
     small_trainer(tmp_path / "run", config).resume()
     run = RunFolder.open(moving)
-    run.save_model({name: 1.01 * weight for name, weight in run.load_weights().items()})
+    run.save_model({name: 1.01 * weight for name, weight in best_weights(run).items()})
     with pytest.raises(RunError, match="a teacher has changed since this run began") as caught:
         small_trainer(tmp_path / "run", config).resume()
     assert str(moving) in str(caught.value.where)

@@ -15,6 +15,7 @@ from queue import Queue
 
 import pytest
 from command_line import Tfm, tfm_process
+from training_rig import best_weights
 
 from transformer_cli.checkpoint import RunFolder
 from transformer_cli.commands.files.line_stream import _collect, windows
@@ -372,7 +373,7 @@ def test_long_lines_are_named_whatever_cuts_them(
 
 def test_a_model_that_never_ends_stops_at_the_limit_and_says_so(tfm: Tfm, run: Path, tmp_path: Path) -> None:
     copy = RunFolder.open(Path(shutil.copytree(run, tmp_path / "copy")))
-    weights = copy.load_weights()
+    weights = best_weights(copy)
     weights["decoder.norm.weight"] *= 0
     embedding = weights["src_embedding.tokens.weight"]  # shared by both sides
     weights["decoder.norm.bias"] = embedding[7].clone()

@@ -8,7 +8,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
-from training_rig import MODEL, look, runtime, small_config, small_pairs, small_tokenizer, small_trainer
+from training_rig import MODEL, best_weights, look, runtime, small_config, small_pairs, small_tokenizer, small_trainer
 
 from transformer_cli.checkpoint import build_model
 from transformer_cli.data.batching import collate
@@ -220,6 +220,6 @@ def test_averaged_weights_are_validated_and_saved(tmp_path):
     trainer = small_trainer(tmp_path / "run", small_config(ema_decay=0.9, max_steps=4), validate=remember)
     trainer.train()
     assert equal(seen[-1], trainer._updater.ema.shadow)
-    assert equal(trainer.run.load_weights(), trainer._updater.ema.shadow)
+    assert equal(best_weights(trainer.run), trainer._updater.ema.shadow)
     assert not equal(trainer._updater.weights(), trainer._updater.ema.shadow)
     assert equal(trainer.run.load_checkpoint(4).weights, trainer._updater.weights())

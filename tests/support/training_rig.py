@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from transformer_cli.checkpoint import RunFolder, build_model
+from transformer_cli.checkpoint.snapshot import WEIGHTS
+from transformer_cli.checkpoint.tensor_files import read_tensors_of
 from transformer_cli.config import Config
 from transformer_cli.data.batching import TokenizedPairs
 from transformer_cli.data.epochs import EpochPairs
@@ -101,6 +103,10 @@ def small_trainer(
         model, pairs if isinstance(pairs, EpochPairs) else EpochPairs(pairs), config, run, runtime(config.train.amp),
         validate=validate, progress=progress or Silent(), note=note or (lambda text: None),
     )  # fmt: skip
+
+
+def best_weights(run: RunFolder) -> dict[str, torch.Tensor]:
+    return read_tensors_of(run.path / WEIGHTS, run.tokenizer.sha256)
 
 
 def hashes(path: Path) -> dict[str, str]:

@@ -30,7 +30,7 @@ from transformer_cli.checkpoint.json_lines import keep_records, read_records
 from transformer_cli.checkpoint.own_files import foreign_files, refuse_foreign
 from transformer_cli.checkpoint.run_info import FORMAT, INFO, read_info
 from transformer_cli.checkpoint.snapshot import WEIGHTS, CheckpointState, read_snapshot, read_state, write_snapshot
-from transformer_cli.checkpoint.tensor_files import read_tensors_of, to_bytes
+from transformer_cli.checkpoint.tensor_files import to_bytes
 from transformer_cli.config import Config
 from transformer_cli.data.tokenizer import Tokenizer
 from transformer_cli.errors import ConfigError, RunError
@@ -239,15 +239,6 @@ class RunFolder:
             durable.write_file(self.path / WEIGHTS, (self.path / _SINGLE).read_bytes())
             (self.path / _SINGLE).unlink()
         self._keep_records(lambda record: "average" not in record)
-
-    def load_weights(self) -> dict[str, Tensor]:
-        """Read the best weights.
-
-        Raises:
-            RunError: there are none yet, they are damaged, or they belong to another tokenizer.
-        """
-        self.refuse_without_model()
-        return read_tensors_of(self.path / WEIGHTS, self.tokenizer.sha256)
 
     def refuse_without_model(self) -> None:
         """Raise a ``RunError`` if there are no best weights yet; they are not read."""
