@@ -70,8 +70,14 @@ def test_dropout_stands_at_the_same_places_and_never_on_attention_weights() -> N
 
 
 @pytest.mark.parametrize("recipe", shipped_recipes())
-def test_every_recipe_that_is_shipped_has_a_counterpart(recipe: str) -> None:
-    assert torch_settings(load_recipe(recipe).model)["nhead"] > 0
+def test_every_recipe_that_is_shipped_has_a_counterpart_but_for_positions_that_torch_lacks(recipe: str) -> None:
+    model = load_recipe(recipe).model
+    if model.positions == "rotary":
+        with pytest.raises(
+            UserError, match=r"got: positions inside attention\n.*hint: .*-s model.positions=sinusoidal"
+        ):
+            torch_settings(model)
+    assert torch_settings(load_recipe(recipe, ["model.positions=sinusoidal"]).model)["nhead"] > 0
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,11 @@ def torch_settings(config: "ModelConfig") -> dict[str, Any]:
         "qk_norm": config.qk_norm,
     }
     if refused := [name for name, is_so in unlike.items() if is_so]:
-        raise UserError("torch's own layers have no counterpart of this model", got=", ".join(refused))
+        raise UserError(
+            "torch's own layers have no counterpart of this model",
+            got=", ".join(refused),
+            hint="compare a model without it: -s model.positions=sinusoidal in place of rotary ones, and so on",
+        )
     return {
         "d_model": config.d_model,
         "nhead": config.n_heads,
