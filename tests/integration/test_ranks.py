@@ -107,16 +107,16 @@ def test_a_followed_run_writes_nothing(tmp_path):
         run.update_info({"status": "training"})
         run.replace_config(small_config(max_steps=13))
         run.save_checkpoint(CheckpointState(3, weights, {}, None, {}))
-        run.prune(1, 1, "bleu", [3])
+        run.prune(3, 1, 1, "bleu", [3])
         run.save_model(weights)
         run.save_average(weights)
         run.forget_average()
         run.append_metrics({"step": 1})
         run.append_samples({"step": 1})
         run.append_log("line")
-        run.go_back_to(0)
+        run.truncate_records(0)
     assert not (tmp_path / "nowhere").exists()
-    assert (run.info["status"], run.config.train.max_steps, run.steps(), run.best_steps(2, "bleu")) == (
+    assert (run.info["status"], run.config.train.max_steps, run.steps(), run.best_steps(3, 2, "bleu")) == (
         "training", 13, [], [],
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from training_rig import Silent, hashes, look, small_config, small_pairs, small_tokenizer, small_trainer
 
-from transformer_cli.checkpoint import RunFolder, build_model
+from transformer_cli.checkpoint import RunFolder, build_model, snapshot
 from transformer_cli.errors import DataError, DiskFull, Interrupted, RunError, TrainingFailed
 from transformer_cli.training import trainer as trainer_module
 from transformer_cli.training.trainer import Trainer
@@ -199,6 +199,24 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_replaced(calm, tmp_path)
     assert "step-12 cannot be used" in notes[0]
     trainer.train()
     assert hashes(tmp_path / "run") == hashes(calm)
+
+
+def test_a_newest_checkpoint_that_could_not_be_read_once_is_not_lost(tmp_path, monkeypatch):
+    """A disk that fails for a moment looks like a damaged file."""
+    config = small_config(keep_last=2, keep_best=0)
+    small_trainer(tmp_path / "run", config).train()
+    whole, read = hashes(tmp_path / "run"), snapshot._hash
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "_hash", lambda path: None if path.parent.name == "step-12" else read(path))
+        trainer = small_trainer(tmp_path / "run", config)
+        trainer.resume()
+        trainer._advance()
+        trainer._save("interrupted")
+    assert RunFolder.open(tmp_path / "run").steps() == [9, 10, 12]
+    assert hashes(tmp_path / "run") == whole
+    again = small_trainer(tmp_path / "run", config)
+    again.resume()
+    assert again.state.step == 12
 
 
 def test_a_run_killed_between_its_last_records_and_its_last_checkpoint_writes_none_twice(tmp_path, monkeypatch):

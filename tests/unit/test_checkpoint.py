@@ -164,7 +164,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(run, name, dam
 def test_pruning_keeps_the_last_and_the_best(run, keep_last, keep_best, metric, kept):
     for step, bleu in zip((10, 20, 30, 40, 50), (1.0, 9.0, 5.0, None, 2.0), strict=True):
         run.save_checkpoint(state(step, bleu))
-    run.prune(keep_last, keep_best, metric)
+    run.prune(50, keep_last, keep_best, metric)
     assert run.steps() == kept
 
 
@@ -256,13 +256,13 @@ def test_a_users_own_files_are_not_cleaned_away(run, name):
     assert not (run.path / ".tmp-run.json").exists()
 
 
-def test_a_damaged_checkpoint_does_not_displace_those_that_come_after_it(run):
+def test_a_checkpoint_beyond_the_present_step_neither_displaces_others_nor_is_removed(run):
     for step in (5, 10):
         run.save_checkpoint(state(step, bleu=step))
-    run.go_back_to(5)
-    run.save_checkpoint(state(6))
-    run.prune(1, 0, "bleu")
-    assert run.steps() == [6]
+    run.save_checkpoint(state(6, bleu=6))
+    run.prune(6, 1, 1, "bleu")
+    assert run.steps() == [6, 10]
+    assert run.best_steps(6, 2, "bleu") == [6]
 
 
 def test_records_after_a_step_and_half_a_line_are_forgotten(run):
@@ -272,7 +272,7 @@ def test_records_after_a_step_and_half_a_line_are_forgotten(run):
     with (run.path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "st')
     assert [record["step"] for record in run.metrics()] == [5, 10, 15]
-    run.go_back_to(10)
+    run.truncate_records(10)
     assert [record["step"] for record in run.metrics()] == [5, 10]
     assert (run.path / "samples.jsonl").read_text().count("\n") == 2
     run.append_metrics({"kind": "train", "step": 11})

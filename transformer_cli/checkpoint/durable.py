@@ -74,8 +74,8 @@ def new_folder(path: Path, option: str = "--run") -> Iterator[Path]:
 def move_into_place(finished: Path, path: Path) -> None:
     """Rename a finished folder to its place; what was there is moved aside first and then removed.
 
-    A folder cannot be replaced in one step. Stopped between the two renames, nothing is at ``path``:
-    ``remove_temporaries`` puts back what was there.
+    A folder cannot be replaced in one step. Stopped between the two renames, nothing is at ``path``, and what was there
+    lies beside it, where ``remove_temporaries`` puts it back: a checkpoint is. Nobody calls it beside a whole run.
     """
     old = path.with_name(f"{_OLD}{path.name}")
     if path.exists():

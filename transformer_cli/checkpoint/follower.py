@@ -1,5 +1,6 @@
 """The run folder as seen by the ranks that write nothing: what the main rank knows, and no way to change it."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -34,7 +35,7 @@ class FollowedRun(RunFolder):
     def clean(self) -> None:
         """Leave everything as it is."""
 
-    def steps(self) -> list[int]:
+    def steps(self, last: float = math.inf) -> list[int]:
         """Return nothing: the main rank tells what there is."""
         return []
 
@@ -45,7 +46,7 @@ class FollowedRun(RunFolder):
     def save_checkpoint(self, state: CheckpointState) -> None:
         """Write nothing."""
 
-    def prune(self, keep_last: int, keep_best: int, metric: str, needed: Collection[int] = ()) -> None:
+    def prune(self, now: int, keep_last: int, keep_best: int, metric: str, needed: Collection[int] = ()) -> None:
         """Remove nothing."""
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
@@ -66,5 +67,5 @@ class FollowedRun(RunFolder):
     def append_log(self, line: str) -> None:
         """Write nothing."""
 
-    def go_back_to(self, step: int, owed: Collection[str] = ()) -> None:
+    def truncate_records(self, step: int, owed: Collection[str] = ()) -> None:
         """Write nothing."""

@@ -16,6 +16,7 @@ Not here: when to save (``training/trainer.py``), how to write durably (``durabl
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -168,10 +169,11 @@ class RunFolder:
 
     # Checkpoints
 
-    def steps(self) -> list[int]:
-        """Return the steps that have a checkpoint, ascending."""
+    def steps(self, last: float = math.inf) -> list[int]:
+        """Return the steps that have a checkpoint, up to ``last``, ascending."""
         folders = [path for path in (self.path / "checkpoints").glob("step-*") if path.is_dir()]
-        return sorted(int(path.name[5:]) for path in folders if re.fullmatch(r"step-[0-9]{1,18}", path.name))
+        found = [int(path.name[5:]) for path in folders if re.fullmatch(r"step-[0-9]{1,18}", path.name)]
+        return sorted(step for step in found if step <= last)
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of a checkpoint."""
@@ -203,15 +205,19 @@ class RunFolder:
                 note(f"checkpoint step-{step} cannot be used, trying the one before: {error.render()}")
         return None
 
-    def prune(self, keep_last: int, keep_best: int, metric: str, needed: Collection[int] = ()) -> None:
-        """Remove checkpoints except the newest ones, those with the best validations and those that are needed."""
-        steps = self.steps()
-        for step in set(steps) - {*steps[-keep_last:], *self.best_steps(keep_best, metric), *needed}:
+    def prune(self, now: int, keep_last: int, keep_best: int, metric: str, needed: Collection[int] = ()) -> None:
+        """Remove checkpoints except the newest ones, those with the best validations and those that are needed.
+
+        Those beyond step ``now`` are neither counted nor removed: they could not be read when the run was continued,
+        which may have been the disk's fault, and they are written again when the run comes there.
+        """
+        steps = self.steps(now)
+        for step in set(steps) - {*steps[-keep_last:], *self.best_steps(now, keep_best, metric), *needed}:
             durable.remove_folder(self.checkpoint(step))
 
-    def best_steps(self, count: int, metric: str) -> list[int]:
-        """Return the steps of the checkpoints with the best validations, the best one first."""
-        scores = {step: score for step in self.steps() if (score := self._score(step, metric)) is not None}
+    def best_steps(self, now: int, count: int, metric: str) -> list[int]:
+        """Return the steps, up to ``now``, of the checkpoints with the best validations, the best one first."""
+        scores = {step: score for step in self.steps(now) if (score := self._score(step, metric)) is not None}
         sign = 1 if metric == "loss" else -1
         return sorted(scores, key=lambda step: (sign * scores[step], step))[:count]
 
@@ -261,16 +267,13 @@ class RunFolder:
         """Append a line to ``train.log``."""
         durable.append_line(self.path / _LOG, line)
 
-    def go_back_to(self, step: int, owed: Collection[str] = ()) -> None:
-        """Forget what came after a step: checkpoints, which are damaged, and records; and a last line that was cut off.
+    def truncate_records(self, step: int, owed: Collection[str] = ()) -> None:
+        """Forget the records after a step, and a last line that was cut off.
 
         Args:
             step: that of a checkpoint; 0 is the beginning.
             owed: kinds of records that were written after the checkpoint of this very step, and will be again.
         """
-        for later in self.steps():
-            if later > step:  # or it would be among the newest, and those that are to come would be pruned
-                durable.remove_folder(self.checkpoint(later))
         self._keep_records(lambda record: record["step"] < step + (record.get("kind", "validation") not in owed))
 
     def _keep_records(self, wanted: Callable[[dict[str, Any]], bool]) -> None:

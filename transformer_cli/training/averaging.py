@@ -55,8 +55,8 @@ def steps_to_average(run: RunFolder, settings: TrainConfig, step: int) -> list[i
     would. Nor do weights from elsewhere, at step 0.
     """
     if settings.average_best is not None:
-        return sorted(run.best_steps(settings.average_best, settings.stop_metric))
-    regular = [s for s in run.steps() if 0 < s < step and s % settings.save_every == 0]
+        return sorted(run.best_steps(step, settings.average_best, settings.stop_metric))
+    regular = [s for s in run.steps(step - 1) if s > 0 and s % settings.save_every == 0]
     return [*regular, step][-settings.average_last :] if settings.average_last is not None and step else []
 
 

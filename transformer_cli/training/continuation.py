@@ -41,10 +41,10 @@ def last_state(run: RunFolder, note: Callable[[str], None]) -> CheckpointState |
         raise RunError("was stopped before train.init_from's weights were stored", where=str(run.path), hint=hint)
     if state is None:
         note("there is no checkpoint yet: the run starts over")
-        run.go_back_to(0)
+        run.truncate_records(0)
         return None
     is_owed = {"validation": not state.counters["validation"], "train": state.counters["interval_tokens"] > 0}
-    run.go_back_to(state.step, [kind for kind in is_owed if is_owed[kind]])
+    run.truncate_records(state.step, [kind for kind in is_owed if is_owed[kind]])
     return state
 
 

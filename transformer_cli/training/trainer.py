@@ -246,7 +246,7 @@ class Trainer:
             self.run.save_checkpoint(self._updater.snapshot(state.step, state.counters()))
             self._saved = state.copy()
         needed = averaging.steps_to_average(self.run, settings, state.step)
-        self.run.prune(settings.keep_last, settings.keep_best, settings.stop_metric, needed)
+        self.run.prune(state.step, settings.keep_last, settings.keep_best, settings.stop_metric, needed)
         spent = self._limits.spent(self._journal.elapsed)
         self.run.update_info({"status": status, "step": state.step, "best": state.best, **spent})
 
