@@ -27,7 +27,8 @@ def test_processes_leave_when_their_pool_is_closed(busy: bool) -> None:
     for _ in range(4 * busy):
         pool.submit(time.sleep, 60)
     pool.close()
-    assert [process.exitcode for process in processes] == [0, 0]  # killed by std::terminate it would be -6
+    # Killed by std::terminate it would be -6; the executor's SIGTERM is as quiet as leaving.
+    assert {process.exitcode for process in processes} <= {0, -signal.SIGTERM}
     assert time.monotonic() - began < 30
 
 

@@ -59,7 +59,11 @@ class ChildPool(ProcessPoolExecutor):
             raise WorkerKilled("a worker process was killed, perhaps because memory ran out") from error
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
+        """End the processes, whatever they are doing.
+
+        Each leaves with exit code 0, or by the SIGTERM that the executor sends to the rest when it sees that one has
+        left before it has heard of the end.
+        """
         self._held.close()
         self.shutdown(cancel_futures=True)
 
