@@ -18,6 +18,10 @@ def unreadable() -> None:
     raise DataError("cannot be read", where="a file", hint="mend it")
 
 
+def killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @pytest.mark.parametrize("busy", [False, True])
 def test_processes_leave_when_their_pool_is_closed(busy: bool) -> None:
     pool = ChildPool(2, nothing, ())
@@ -39,7 +43,7 @@ def test_results_come_in_the_order_of_what_was_asked_or_say_why_there_are_none()
         with pytest.raises(ZeroDivisionError):
             pool.results(divmod, [(1, 1), (1, 0)])
         with pytest.raises(WorkerKilled, match="a worker process was killed"):
-            pool.results(os.kill, [(next(iter(pool._processes)), signal.SIGKILL)])
+            pool.results(killed, [()])
         with pytest.raises(WorkerKilled, match="a worker process was killed"):
             pool.results(os.getpid, [()])
     finally:
