@@ -78,12 +78,12 @@ def test_pairs_are_in_two_files_or_in_one(given: list[str], capsys: pytest.Captu
     assert "expected: --src and --tgt, --tsv, or --jsonl" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("pairs", "optimizer", "warmup_steps"), [(500, "adamw", 20), (10_000, "muon", 100)])
-def test_the_recipe_fits_the_number_of_pairs(tmp_path: Path, pairs: int, optimizer: str, warmup_steps: int) -> None:
+@pytest.mark.parametrize(("pairs", "chosen"), [(500, ("adamw", 20, "sinusoidal")), (10_000, ("muon", 100, "rotary"))])
+def test_the_recipe_fits_the_number_of_pairs(tmp_path: Path, pairs: int, chosen: tuple[str, int, str]) -> None:
     text = "".join(f"{number}\n" for number in range(pairs))
     write_recipe(files(tmp_path, text, text), (None, None), tmp_path / "my.yaml", False)
-    train = load_recipe(str(tmp_path / "my.yaml")).train
-    assert (train.optimizer, train.warmup_steps) == (optimizer, warmup_steps)
+    config = load_recipe(str(tmp_path / "my.yaml"))
+    assert (config.train.optimizer, config.train.warmup_steps, config.model.positions) == chosen
 
 
 def test_the_recipe_never_replaces_the_text_that_it_is_for(tmp_path: Path) -> None:
