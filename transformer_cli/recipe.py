@@ -198,11 +198,12 @@ def _is_short_form(values: dict[str, Any], parent: str) -> bool:
 
 
 def _explain(error: ValidationError, without: Without, places: dict[Path_, str], file: str) -> ConfigError:
-    first, *_ = error.errors(include_url=False)
+    problems = error.errors(include_url=False)
+    first = min(problems, key=lambda problem: problem["type"] == "missing")  # the misspelt key, not what it was to be
     path = _path(first)
     where = _place(first, without, places, file)
     name = ".".join(path) or "configuration"
-    others = len({_given(problem, places) for problem in error.errors()}) - 1
+    others = len({_given(problem, places) for problem in problems}) - 1
     more = f"{counted(others, 'more problem')}, told when this one is mended" if others else None
     if first["type"] == "extra_forbidden":
         hint = "; ".join([_nearest(path), *([more] if more else [])])

@@ -78,7 +78,10 @@ def test_pairs_are_in_two_files_or_in_one(given: list[str], capsys: pytest.Captu
     assert "expected: --src and --tgt, --tsv, or --jsonl" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("pairs", "chosen"), [(500, ("adamw", 20, "sinusoidal")), (10_000, ("muon", 100, "rotary"))])
+@pytest.mark.parametrize(
+    ("pairs", "chosen"),
+    [(500, ("adamw", 20, "sinusoidal")), (2_000, ("muon", 100, "rotary")), (10_000, ("muon", 100, "rotary"))],
+)
 def test_the_recipe_fits_the_number_of_pairs(tmp_path: Path, pairs: int, chosen: tuple[str, int, str]) -> None:
     text = "".join(f"{number}\n" for number in range(pairs))
     write_recipe(files(tmp_path, text, text), (None, None), tmp_path / "my.yaml", False)

@@ -93,6 +93,7 @@ def test_scalars_are_what_the_schema_says(recipe, text, overrides, read, value) 
         ("data: {corpus: phrasebook, corpus: null}\n", [], ["r.yaml:1:28: key data.corpus is given twice"]),
         (b"data: \xff\n", [], ["is not UTF-8", "byte 6"]),
         ("data: {corpus: phrasebook}\n", [], ["key train is missing"]),
+        ("daten: {corpus: phrasebook}\n", [], ["r.yaml:1:1: unknown key daten", "did you mean data?", "2 more problems"]),
         ("data: 3\ntrain: {max_steps: 1}\n", [], ["r.yaml:1:1: data is not valid"]),
     ],
 )  # fmt: skip

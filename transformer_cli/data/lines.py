@@ -55,7 +55,8 @@ def stream_lines(path: Path) -> Iterator[str]:
                 text, fault = "", f"invalid UTF-8 (byte 0x{line[error.start]:02x})"
             if fault is not None:
                 deque(lines, maxlen=0)  # read on: what comes out of a damaged gzip file is no text, and that is said
-                raise _broken(path, number, fault)
+                hint = "mend the line, or convert the file: iconv -f LATIN1 -t UTF-8, if LATIN1 it is"
+                raise _broken(path, number, fault, hint)
             yield text
 
 
@@ -86,11 +87,14 @@ def _raw_lines(stream: BinaryIO) -> Iterator[bytes]:
     try:
         first = stream.readline()
         if first.startswith(_UTF_16):
-            raise _broken(_name_of(stream), 1, "UTF-16, as its first bytes say")
+            raise _broken(
+                _name_of(stream), 1, "UTF-16, as its first bytes say", "convert the file: iconv -f UTF-16 -t UTF-8"
+            )
         line, number, seen = first.removeprefix(_BOM), 1, 0  # a file of a BOM alone is empty
         while line and seen < _LOOKED_AT:
             if _looks_like_utf_16(line[:_LOOKED_AT]):
-                raise _broken(_name_of(stream), number, "UTF-16, as every second byte is NUL")
+                hint = "convert the file: iconv -f UTF-16LE -t UTF-8 (or -f UTF-16BE)"
+                raise _broken(_name_of(stream), number, "UTF-16, as every second byte is NUL", hint)
             yield line
             seen += len(line)
             line, number = stream.readline(), number + 1
@@ -148,6 +152,5 @@ def _unreadable(where: object, error: Exception) -> DataError:
     return DataError("is a damaged gzip file", where=str(where), got=error)
 
 
-def _broken(path: Path | str, line: int, what: str) -> DataError:
-    hint = "mend the line, or convert the file: iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
+def _broken(path: Path | str, line: int, what: str, hint: str) -> DataError:
     return DataError(f"holds {what}", where=f"{path}:{line}", expected="UTF-8 text", hint=hint)
